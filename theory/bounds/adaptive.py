@@ -31,8 +31,8 @@ def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float
     r)), r = beta1^2/beta2.
     Kind: tight (g_s proportional to (beta1/beta2)^(t - s): gradients that grow by beta2/beta1 in every step).
     Latex:
-    |x_{t+1}-x_t|\le\gamma\,\frac{1-\beta_1}{1-\beta_1^t}\sqrt{\frac{1-\beta_2^t}{1-\beta_2}\cdot\frac{1-r^t}{1-r}},\qua
-    d r=\frac{\beta_1^2}{\beta_2}
+    |x_{t+1}-x_t|\le\gamma\,\frac{1-\beta_1}{1-\beta_1^t}\sqrt{\frac{1-\beta_2^t}{1-\beta_2}\cdot\frac{1-r^t}{1-r}},\quad
+    r=\frac{\beta_1^2}{\beta_2}
     Attained: gradients that grow by beta2/beta1 in every step; the same gradients attain it for all t.
     Proof: Cauchy-Schwarz: sum beta1^k g_{t-k} = sum (beta1/sqrt(beta2))^k (sqrt(beta2)^k g_{t-k}).
     Source: derived: Cauchy-Schwarz for the sums m = (1 - beta1) sum beta1^k g_{t-k} and v = (1 - beta2) sum beta2^k
@@ -252,22 +252,24 @@ def zero_memory(
     """Bytes that a worker stores under data parallelism or ZeRO, with an error memory.
 
     Title: Memory under ZeRO with an error memory.
-    Title (example): The example of ZeRO with the memory of error feedback.
     Setting: Psi parameters on N workers; by default mixed precision with Adam: half-precision parameters and gradients,
     and 12 bytes for a parameter and its two moments in single precision.
     Statement: A worker holds Psi (b_p + b_g + b_o + b_e) bytes, where stage 1 divides b_o by N, stage 2 also b_g, and
     stage 3 also b_p; the bytes b_e of the error memory are never divided.
+    Kind: identity.
+    Proof: By counting bytes. The memories of the workers differ, so no memory can be restored from those of other
+    workers.
+    Source: [rajbhandari2020zero], section 5; with a memory: derived.
+
+    Title (example): The example of ZeRO with the memory of error feedback.
     Statement (example): 7.5 billion parameters on 64 workers take 120, 31.4, 16.6 and 1.9 GB a worker in stages 0 to 3;
     stage 3 sends 1.5 times as much as data parallelism. Error feedback in single precision adds 30 GB at every stage,
     so that stage 3 takes 17 times its memory. Gradients compressed to a twentieth of their size save 95 % of the
     communication of data parallelism, and 31.7 % of that of stage 3. Even if its gradients cost nothing, stage 3 sends
     as much as data parallelism without compression.
-    Kind: identity.
-    Proof: By counting bytes. The memories of the workers differ, so no memory can be restored from those of other
-    workers.
     Proof (example): By counting bytes.
-    Source: [rajbhandari2020zero], section 5; with a memory: derived.
     Source (example): [rajbhandari2020zero], figure 1 and section 7; with a memory: derived.
+
     parameters: Psi, above 0.
     stage: 0 (data parallelism), 1, 2 or 3.
     memory: b_e, bytes of the error memory for each parameter: 4 for error feedback in single precision, 4 s for a

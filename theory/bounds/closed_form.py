@@ -1,10 +1,11 @@
 """Closed forms: their checked arguments, calls that can be observed, and the record of the theorem behind each.
 
-The record of a theorem is parsed from the fields of its formula's docstring, which is then completed for the reader.  A
-docstring has, after its first line, the fields ``Setting``, ``Statement``, ``Kind``, ``Latex``, ``Attained``,
-``Proof``, ``Source`` and ``Known``, each a paragraph.  A formula with several forms says in parentheses which one a
-field is about: ``Statement (paper): ...``; a field without parentheses is about all that have none of their own.  A
-source is named by its key in the bibliography, ``[alistarh2017qsgd], Lemma 3.1``.
+The record of a theorem is parsed from the fields of its formula's docstring.  The docstring is then completed for the
+reader.  After its first line, it has the fields ``Setting``, ``Statement``, ``Kind``, ``Latex``, ``Attained``,
+``Proof``, ``Source`` and ``Known``.  A formula may have variants: forms that an argument selects, or further
+statements.  The fields of a variant stand together, and each has its name in parentheses: ``Statement (paper): ...``.
+A field without parentheses applies to all variants that have none of their own.  The reader sees one table of the
+variants.  A source is named by its key in the bibliography, ``[alistarh2017qsgd], Lemma 3.1``.
 """
 
 from __future__ import annotations
@@ -32,6 +33,14 @@ PART = re.compile(rf"^(?P<field>{'|'.join(FIELDS)})(?: \((?P<parts>[^():]*)\))?:
 ENTRY = re.compile(
     r"^(?P<names>[A-Za-z]\w*(?:, [A-Za-z]\w*)*)(?: \((?P<type>[^:]*)\))?:(?: (?P<text>.*(?:\n    .*)*))?$", re.MULTILINE
 )
+
+COLUMNS = {"Statement": "Setting", "Formula": "", "Kind": "Attained", "Source": "Known"}  # and what follows in a cell
+
+SHOWN = ("Setting", "Statement", "Kind", "Formula", "Attained", "Proof", "Source", "Known")
+
+CODE = re.compile(r"``.+?``|`[^`]+`")
+
+LINE = re.compile(r"(\S.{0,109}|\S+)(?: +|$)")
 
 SECTION = re.compile(r"\n(?=[A-Z]\w+\n-{4,}\n)")
 
@@ -87,11 +96,19 @@ def _head(function: Callable[..., Any]) -> str:
 def _fields(function: Callable[..., Any]) -> dict[str, dict[str, str]]:
     """The fields of a docstring, by part; the title has the part ""."""
     head = _head(function)
-    found: dict[str, dict[str, str]] = {"": {"Title": head.split("\n", 1)[0].rstrip(".")}}
+    found = {"": {"Title": head.split("\n", 1)[0].rstrip(".")}}
+    for part, said in _read(head).items():
+        plain = {field: re.sub(r":\w+:`([^`]+)`", r"\1", text) for field, text in said.items()}
+        found[part] = found.get(part, {}) | plain
+    return found
+
+
+def _read(head: str) -> dict[str, dict[str, str]]:
+    """The fields in a text, by part, as they are written."""
+    found: dict[str, dict[str, str]] = {}
     marks = list(PART.finditer(head))
     for mark, following in zip(marks, [*marks[1:], None], strict=False):
         text = " ".join(head[mark.end() : following.start() if following else len(head)].split())
-        text = re.sub(r":\w+:`([^`]+)`", r"\1", text)
         for part in (mark["parts"] or "").split(", "):
             found.setdefault(part, {})[mark["field"]] = text
     return found
@@ -155,7 +172,7 @@ def _forms(of: Callable[..., Any]) -> set[str]:
 
 
 def completed(function: Callable[..., Any], domain: Domain) -> str:
-    """The docstring in numpydoc's form: fields as paragraphs, and all arguments with their domains."""
+    """The docstring in numpydoc's form: fields as paragraphs, a table of variants, all arguments with their domains."""
     text = re.sub(r"\n\n(?=>>>)", "\n\nExamples\n--------\n", inspect.cleandoc(function.__doc__ or ""), count=1)
     head, *rest = SECTION.split(text)
     sections = {s.split("\n", 1)[0]: s.strip() for s in rest}
@@ -167,7 +184,7 @@ def completed(function: Callable[..., Any], domain: Domain) -> str:
             kept.append(head[last : found.start()])
             last = found.end() + 1
     head = "".join([*kept, head[last:]]).strip()
-    head = re.sub(r"^(Latex[^:]*): (.*(?:\n(?![A-Z][a-z]+[ (:]|\n).*)*)", _math, head, flags=re.MULTILINE)
+    head = "\n\n".join([PART.split(head, maxsplit=1)[0].strip(), *_paragraphs(_read(head), _forms(function))])
     some = bool(domain.arguments)
     listed = "\n".join(_parameters(domain, entries)) if some else "None\n    It has no arguments."
     kind = function.__annotations__.get("return", "float")
@@ -175,7 +192,7 @@ def completed(function: Callable[..., Any], domain: Domain) -> str:
     return (
         "\n\n".join(
             [
-                re.sub(r"\n{3,}", "\n\n", PART.sub(lambda mark: f"\n\n{mark[0]}", head)),
+                head,
                 sections.pop("Parameters", f"Parameters\n----------\n{listed}"),
                 sections.pop("Returns", f"Returns\n-------\n{kind}"),
                 sections.pop("Raises", RAISED if some else "Raises\n------\nTypeError\n    If an argument is given."),
@@ -186,8 +203,29 @@ def completed(function: Callable[..., Any], domain: Domain) -> str:
     )
 
 
-def _math(found: re.Match) -> str:
-    return f"{found[1]}: :math:`{' '.join(found[2].split())}`"
+def _wrapped(text: str, indent: str = "") -> str:
+    """The text in lines, none of which breaks code or a formula."""
+    whole = CODE.sub(lambda found: found[0].replace(" ", "\0"), text)
+    return ("\n" + indent).join(LINE.findall(whole)).replace("\0", " ")
+
+
+def _paragraphs(said: dict[str, dict[str, str]], forms: set[str]) -> list[str]:
+    """What all variants share, one table of the variants, and their proofs."""
+    for fields in said.values():
+        fields.update(Formula=f":math:`{fields['Latex']}`" if "Latex" in fields else "")
+    shared = said.pop("", {})
+    told = [_wrapped(f"{field}: {shared[field]}") for field in SHOWN if shared.get(field)]
+    names = {part: f"``{part}``" if part in forms else said[part].get("Title", part).rstrip(".") for part in said}
+    rows = [["variant", *(column.lower() for column in COLUMNS)]]
+    for part, fields in said.items():
+        more = {field: f"{field}: {fields[field]}" for field in COLUMNS.values() if fields.get(field)}
+        rows.append([names[part], *(f"{fields.get(a, '')} {more.get(b, '')}".strip() for a, b in COLUMNS.items())])
+    kept = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    cells = [(cell, "  " if i else "* ") for row in zip(*kept, strict=True) for i, cell in enumerate(row)]
+    lines = [f"   {mark}- {_wrapped(cell, ' ' * 7)}".rstrip() for cell, mark in cells]
+    table = "\n".join([".. list-table::", "   :header-rows: 1", "", *lines])
+    proofs = [_wrapped(f"Proof ({names[part]}): {said[part]['Proof']}") for part in said if "Proof" in said[part]]
+    return [*told, table, *proofs] if said else told
 
 
 def _parameters(domain: Domain, entries: dict[str, tuple[str, str | None, str]]) -> list[str]:
@@ -322,6 +360,6 @@ def _closed_form(function: F, conditions: tuple[str, ...]) -> F:
         found = float(found) if isinstance(found, float) else found  # a Python float, not one of NumPy's
         return told(name, arguments, named, found)
 
-    closed_form.__doc__ = completed(function, allowed)
     vars(closed_form).update(domain=allowed, theorem=functools.partial(theorem, function))
+    closed_form.__doc__ = completed(closed_form, allowed)
     return cast(F, closed_form)

@@ -43,17 +43,19 @@ def median_deviation(workers: int, bad: int) -> float:
 def normal_median_variance(workers: float) -> float:
     r"""Cost of the median without Byzantine workers: N times the variance of the median of N normal numbers.
 
-    Title (price): Cost of the median without Byzantine workers.
     Setting: N independent numbers with the law N(m, sigma^2), N odd.
     Statement: The value is ``N Var(median)/sigma^2``; it is 1 for the mean. It grows with N to pi/2.
+    Kind: identity.
+    Source: the density of a middle order statistic, integrated numerically; the limit is Laplace's.
+
+    Title (price): Cost of the median without Byzantine workers.
     Statement (price): The median of N normal numbers has pi/2 times the variance of their mean for large N, and 1.346
     times for N = 3.
-    Kind: identity.
     Latex (price): N\,\mathrm{Var}(\mathrm{med})/\sigma^2\to\tfrac{\pi}{2}
     Proof (price): The middle of N = 2m + 1 numbers has the density proportional to (F (1 - F))^m f; with that of the
     normal law, integrated.
-    Source: the density of a middle order statistic, integrated numerically; the limit is Laplace's.
     Source (price): Laplace; the density of a middle order statistic.
+
     workers (int): N, odd; math.inf gives pi/2.
 
     Raises
@@ -80,30 +82,33 @@ def normal_median_variance(workers: float) -> float:
 def least_robustness(workers: int, bad: int) -> float:
     r"""Smallest robustness factor kappa of any rule against f of N workers; the trimmed mean attains it.
 
-    Title (trimmed-mean): The trimmed mean has the smallest robustness factor.
-    Title (floor): Distance of gradient descent with a trimmed mean from the optimum.
     Setting: F is (f, kappa)-robust if ``||F(x_1, ..., x_N) - m_S||^2 <= kappa (1/|S|) sum over S of ||x_i - m_S||^2``
     for any vectors and every set S of N - f of them with mean m_S.
     Statement: No F is robust with a factor below f/(N - 2f).
-    Statement (trimmed-mean): The coordinate-wise mean without the f smallest and the f largest numbers is (f, kappa)-
-    robust with kappa = f/(N - 2f), and with no smaller factor.
-    Statement (floor): Where honest workers have ``||x - b_i||^2/2``, gradient descent with the trimmed mean of the
-    gradients ends at a squared distance of at most f/(N - 2f) times the spread of the b_i from their mean.
     Kind: tight (N - 2f honest vectors at one point and f at another, the hostile ones far beyond the N - 2f).
     Latex: \kappa\ge\frac{f}{N-2f}
-    Latex (trimmed-mean): \|\mathrm{TM}-\bar x_S\|^2\le\frac{f}{N-2f}\cdot\frac1{N-f}\sum_{i\in S}\|x_i-\bar x_S\|^2
-    Latex (floor): \|x_\infty-\bar b\|^2\le\frac{f}{N-2f}\cdot\frac1{N-f}\sum_{i\in S}\|b_i-\bar b\|^2
     Attained: N - 2f honest vectors at one point and f at another
     Proof: Let N - f vectors be 0 and f be v. With S the zeros F is 0; with S the f and N - 2f zeros m_S = f v/(N - f)
     and the spread is f (N - 2f)/(N - f)^2 ||v||^2.
+    Source: Allouah et al., "Fixing by mixing: a recipe for optimal Byzantine ML under heterogeneity", AISTATS 2023,
+    from memory; the proof is derived.
+
+    Title (trimmed-mean): The trimmed mean has the smallest robustness factor.
+    Statement (trimmed-mean): The coordinate-wise mean without the f smallest and the f largest numbers is (f, kappa)-
+    robust with kappa = f/(N - 2f), and with no smaller factor.
+    Latex (trimmed-mean): \|\mathrm{TM}-\bar x_S\|^2\le\frac{f}{N-2f}\cdot\frac1{N-f}\sum_{i\in S}\|x_i-\bar x_S\|^2
     Proof (trimmed-mean): It increases in each number, so it is largest with all hostile numbers above: it is then the
     mean of the N - 2f largest of N - f numbers, by Cauchy and Schwarz at most sqrt(f/(N - 2f)) standard deviations
     above their mean.
-    Proof (floor): x tends to the point c with TM(c - b_i) = 0; the factor of the trimmed mean bounds its distance.
-    Source: Allouah et al., "Fixing by mixing: a recipe for optimal Byzantine ML under heterogeneity", AISTATS 2023,
-    from memory; the proof is derived.
     Source (trimmed-mean): derived. Allouah et al. 2023, from memory, have 6f/(N - 2f) (1 + f/(N - 2f)).
+
+    Title (floor): Distance of gradient descent with a trimmed mean from the optimum.
+    Statement (floor): Where honest workers have ``||x - b_i||^2/2``, gradient descent with the trimmed mean of the
+    gradients ends at a squared distance of at most f/(N - 2f) times the spread of the b_i from their mean.
+    Latex (floor): \|x_\infty-\bar b\|^2\le\frac{f}{N-2f}\cdot\frac1{N-f}\sum_{i\in S}\|b_i-\bar b\|^2
+    Proof (floor): x tends to the point c with TM(c - b_i) = 0; the factor of the trimmed mean bounds its distance.
     Source (floor): derived.
+
     workers: N.
     bad: f.
 
@@ -117,15 +122,14 @@ def least_robustness(workers: int, bad: int) -> float:
 def geometric_median_robustness(workers: int, bad: int) -> float:
     r"""Robustness factor of the geometric median against f of N workers.
 
-    Title (geometric-median): Robustness of the geometric median.
+    Title: Robustness of the geometric median.
     Setting: as for `least_robustness`; the point with the least sum of distances.
     Statement: It is (f, kappa)-robust with kappa = 4 (1 + f/(N - 2f))^2.
     Kind: upper.
     Latex: \kappa=4\Big(1+\frac{f}{N-2f}\Big)^2
     Proof: The sum of distances at it is at most that at m_S; each of the N - f in S is nearer to m_S than to it by at
     most their distance, and each other vector is farther from m_S than from it by at most the same distance: (N - 2f)
-    ||F - m_S|| <= 2 sum over S of
-    ||x_i - m_S||.
+    ||F - m_S|| <= 2 sum over S of ||x_i - m_S||.
     Source: Allouah et al., AISTATS 2023, from memory; the proof is derived.
     workers: N.
     bad: f.
@@ -140,7 +144,7 @@ def geometric_median_robustness(workers: int, bad: int) -> float:
 def krum_robustness(workers: int, bad: int) -> float:
     r"""Robustness factor of Krum against f of N workers.
 
-    Title (krum): Robustness of Krum.
+    Title: Robustness of Krum.
     Setting: as for `least_robustness`; the message with the least sum of squared distances to its N - f - 2 nearest
     others.
     Statement: Krum is (f, kappa)-robust with kappa = (1 + sqrt 2)^2 (N - f)/(N - 2f - 1).
@@ -163,7 +167,7 @@ def krum_robustness(workers: int, bad: int) -> float:
 def mixed_robustness(workers: int, bad: int, robustness: float) -> float:
     r"""Robustness factor of a rule against f of N workers after mixing with nearest neighbours.
 
-    Title (mixed): Robustness of a rule after mixing with nearest neighbours.
+    Title: Robustness of a rule after mixing with nearest neighbours.
     Setting: as for `least_robustness`; each vector is replaced by the mean of its N - f nearest, itself included, and a
     (f, kappa)-robust rule is applied.
     Statement: Mixing and the rule together are (f, 8f/(N - f) (kappa + 1))-robust.

@@ -23,27 +23,30 @@ def batch_bound(second_moment: float, gradient_squared: float) -> float:
     r"""Batch-size bound B_D of a set of gradients.
 
     Title: Gradient diversity and the batch-size bound.
-    Title (differential): Differential gradient diversity, without dense rows.
-    Title (sampled): Gradient diversity from samples.
     Setting: f = (1/n) sum f_i at one point x.
     Statement: B_D = n sum ||grad f_i||^2/||sum grad f_i||^2 = M^2/||grad f||^2 is n for orthogonal gradients, 1 for
     equal ones, and the same for copies of the data joined.
+    Kind: identity.
+    Latex: B_D(w)=\frac{n\sum_i\|\nabla f_i(w)\|^2}{\|\sum_i\nabla f_i(w)\|^2}=\frac{M^2(w)}{\|\nabla f(w)\|^2}
+    Proof: sum ||g_i||^2 = n M^2 and ||sum g_i||^2 = n^2 ||grad f||^2; copies multiply the first by r, the second by
+    r^2, and n by r.
+    Source: [yin2018gradient], Definitions 4 and 5; copies: derived.
+
+    Title (differential): Differential gradient diversity, without dense rows.
     Statement (differential): For the differences of gradients at two points, ||(s_i - s'_i) a_i + l2 u||^2 = (s_i -
     s'_i)^2 ||a_i||^2 + 2 l2 (s_i - s'_i) a_i'u + l2^2 ||u||^2, u = w - w', gives B_D(w, w') from margins alone.
+    Latex (differential): B_D(w,w')=\frac{n\sum_i\|\nabla f_i(w)-\nabla f_i(w')\|^2}{\|\sum_i(\nabla f_i(w)-\nabla
+    f_i(w'))\|^2}
+    Source (differential): [yin2018gradient], Definition 6.
+
+    Title (sampled): Gradient diversity from samples.
     Statement (sampled): Means of ||g||^2 over draws, and of <g, g'> over pairs of different draws, estimate M^2 and
     ||grad f||^2 without bias; Fieller's interval for their ratio covers B_D. If repeats of a row share the noise of a
     mechanism, the same holds with M^2/B for ||grad f||^2.
-    Kind: identity.
-    Latex: B_D(w)=\frac{n\sum_i\|\nabla f_i(w)\|^2}{\|\sum_i\nabla f_i(w)\|^2}=\frac{M^2(w)}{\|\nabla f(w)\|^2}
-    Latex (differential): B_D(w,w')=\frac{n\sum_i\|\nabla f_i(w)-\nabla f_i(w')\|^2}{\|\sum_i(\nabla f_i(w)-\nabla
-    f_i(w'))\|^2}
-    Proof: sum ||g_i||^2 = n M^2 and ||sum g_i||^2 = n^2 ||grad f||^2; copies multiply the first by r, the second by
-    r^2, and n by r.
     Proof (sampled): Different draws are independent, so E<g, g'> = ||E g||^2; a draw with itself has E||g||^2. With
     shared noise the groups of draws are independent, and the draws of a group are not.
-    Source: [yin2018gradient], Definitions 4 and 5; copies: derived.
-    Source (differential): [yin2018gradient], Definition 6.
     Source (sampled): derived; Fieller, 1954.
+
     second_moment: M^2(x), at least ``gradient_squared`` (Cauchy-Schwarz).
     gradient_squared: ||grad f(x)||^2, at least 0.
 
@@ -66,20 +69,14 @@ def expected_smoothness(
 
     Setting: f = (1/n) sum f_i, convex, all f_i minimal at x* and L_max-smooth, f L-smooth; N workers draw B rows each
     with replacement, compress their mean without bias and with the variance factor omega, and average.
-    Statement: E||g(x)||^2 <= 2 S (f(x) - f*) with S = L (1 - 1/N) + (1 + omega) (L (1 - 1/B) + L_max/B)/N. So steps up
-    to 1/S are contractions in expectation, and on quadratics with rows of equal norm steps above 2/S are not.
-    Statement (expected-smoothness): If all f_i are convex, L_max-smooth and minimal at x*, the mean of N workers'
-    compressed batches of B rows has E||g||^2 <= 2 S (f(x) - f*), S = L (1 - 1/N) + (1 + omega) (L (1 - 1/B) +
-    L_max/B)/N.
-    Kind: upper.
+    Statement: If all f_i are convex, L_max-smooth and minimal at x*, the mean of N workers' compressed batches of B
+    rows has E||g||^2 <= 2 S (f(x) - f*), S = L (1 - 1/N) + (1 + omega) (L (1 - 1/B) + L_max/B)/N. Steps up to 1/S are
+    contractions in expectation. On quadratics with rows of equal norm, steps above 2/S are not.
+    Kind: tight.
     Latex:
     \mathbb{E}\|g\|^2\le2\Big(L(1-\tfrac1N)+\tfrac{1+\omega}N\big(L(1-\tfrac1B)+\tfrac{L_{\max}}B\big)\Big)(f-f^*)
-    Kind (expected-smoothness): tight.
-    Latex (expected-smoothness):
-    \mathbb{E}\|g\|^2\le2\Big(L(1-\tfrac1N)+\tfrac{1+\omega}N\big(L(1-\tfrac1B)+\tfrac{L_{\max}}B\big)\Big)(f-f^*)
-    Attained (expected-smoothness): least squares with orthogonal rows of one norm, and random-k.
-    Proof (expected-smoothness): ||grad f_i||^2 <= 2 L_max (f_i - f_i*), averaged, ||grad f||^2 <= 2 L (f - f*), and
-    independence.
+    Attained: least squares with orthogonal rows of one norm, and random-k.
+    Proof: ||grad f_i||^2 <= 2 L_max (f_i - f_i*), averaged, ||grad f||^2 <= 2 L (f - f*), and independence.
     Source: derived, from ||grad f_i(x)||^2 <= 2 L_max (f_i(x) - f_i*), averaged, and independence; without compression
     it is the expected smoothness of Gower et al., "SGD: general analysis and improved rates", ICML 2019, for sampling
     with replacement (the paper was not available).
@@ -134,28 +131,31 @@ def minibatch_step(
 ) -> float:
     r"""Expected squared distance to any point after one mini-batch step.
 
-    Title (step): One mini-batch step.
-    Title (step.without-replacement): One mini-batch step, rows without replacement.
     Setting: x_+ = x - step * (mean or sum of the B gradients at x), any f_i, any point x*.
     Statement: E||x_+ - x*||^2 = ||x - x*||^2 - 2 c <grad f(x), x - x*> + step^2 E||mini-batch gradient||^2, with c =
     step for means and B step for sums, and :func:`minibatch_second_moment`. For sums with replacement and B = delta B_D
     + 1 the last term is (1 + delta) B step^2 M^2. With a projection, "<=".
+    Kind: identity.
+    Source: [yin2018gradient], Lemma 1 (sums, with replacement).
+
+    Title (step): One mini-batch step.
     Statement (step): A step with the mean of B gradients drawn with replacement gives E||x+ - x*||^2 = ||x - x*||^2 - 2
     gamma <grad f, x - x*> + gamma^2 (1 + (B-1)/B_D) M^2/B.
-    Statement (step.without-replacement): As minibatch.step with the last term gamma^2 (1 + ((B-1)/(n-1)) (n/B_D - 1))
-    M^2/B.
-    Kind: identity.
     Latex (step): \mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\gamma\langle\nabla
     f,x-x^*\rangle+\tfrac{\gamma^2}{B}\Big(1+\tfrac{B-1}{B_D}\Big)M^2
+    Proof (step): Two different draws of a batch are independent, so their gradients have the mean product ||grad f||^2
+    = M^2/B_D; there are B (B-1) such pairs.
+    Source (step): [yin2018gradient], Lemma 1 (which sums the gradients: its step times B)
+
+    Title (step.without-replacement): One mini-batch step, rows without replacement.
+    Statement (step.without-replacement): As minibatch.step with the last term gamma^2 (1 + ((B-1)/(n-1)) (n/B_D - 1))
+    M^2/B.
     Latex (step.without-replacement): \mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\gamma\langle\nabla
     f,x-x^*\rangle+\tfrac{\gamma^2}{B}\Big(1+\tfrac{B-1}{n-1}(\tfrac n{B_D}-1)\Big)M^2
     Attained (step.without-replacement): everywhere; for B = n there is no noise.
-    Proof (step): Two different draws of a batch are independent, so their gradients have the mean product ||grad f||^2
-    = M^2/B_D; there are B (B-1) such pairs.
     Proof (step.without-replacement): Two different rows have the mean product (n ||grad f||^2 - M^2)/(n - 1).
-    Source: [yin2018gradient], Lemma 1 (sums, with replacement).
-    Source (step): [yin2018gradient], Lemma 1 (which sums the gradients: its step times B)
     Source (step.without-replacement): derived; the variant of [yin2018gradient], Lemma 1.
+
     distance: ||x - x*||^2 (squared).
     alignment: <grad f(x), x - x*>.
     second_moment, gradient_squared: M^2(x) and ||grad f(x)||^2.
@@ -201,22 +201,37 @@ def glm_batch_bound(n: int, smallest_row: float, spectral: float) -> float:
 def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failure: float = 1e-6) -> float:
     r"""Lower bound of the batch-size bound of a generalized linear model on random signs.
 
-    Title (random-features): Gradient diversity of random signs.
     Setting: n rows of d independent entries -1 or +1, so that ||x_i||^2 = d; losses as in :func:`glm_batch_bound`.
-    Statement: asymptotic: n d/(sqrt(n) + sqrt(d))^2 = d/(1 + sqrt(d/n))^2, the limit of the GLM bound as n and d grow
-    at a fixed ratio: between d/4 and d for n >= d. guaranteed: n d/(sqrt(pi/2) (sqrt(n) + sqrt(d)) + sqrt(8
-    log(1/failure)))^2, below B_D at all w with probability at least 1 - failure, for every n and d. printed: d/4 for n
-    >= d, the source's c d with the constant that the limit has at n = d.
-    Statement (random-features): For n rows of d random signs B_D >= c d at every w: c approaches 1/(1 + sqrt(d/n))^2 as
-    d and n grow.
+    Statement: The number of the table is a lower bound on B_D.
     Kind: lower.
-    Kind (random-features): rate.
-    Latex (random-features, asymptotic): B_D(w)\ge c\,d,\qquad c\to\Big(1+\sqrt{d/n}\Big)^{-2}
     Source: [yin2018gradient], Proposition 2 (c d for some c, with probability 1 - c' exp(-c'' n)). Asymptotic constant
     derived from sigma_max ~ sqrt(n) + sqrt(d). Guaranteed: derived. E sigma_max <= sqrt(pi/2) E of that for Gaussian
     entries (contraction: E|g| = sqrt(2/pi)), which is at most sqrt(n) + sqrt(d) (Gordon); sigma_max is convex and
     1-Lipschitz, so above its mean by t with probability at most exp(-t^2/8) (Boucheron, Lugosi, Massart, "Concentration
     inequalities", Theorem 6.10, for entries in an interval of length 2).
+
+    Statement (asymptotic): B_D at all w is asymptotically at least n d/(sqrt(n) + sqrt(d))^2 = d/(1 + sqrt(d/n))^2.
+    This is the limit of the GLM bound as n and d grow at a fixed ratio, and it lies between d/4 and d for n >= d.
+    Source (asymptotic): derived from sigma_max ~ sqrt(n) + sqrt(d).
+
+    Statement (guaranteed): B_D at all w is at least n d/(sqrt(pi/2) (sqrt(n) + sqrt(d)) + sqrt(8 log(1/failure)))^2
+    with probability at least 1 - failure, for every n and d.
+    Proof (guaranteed): E sigma_max <= sqrt(pi/2) E of that for Gaussian entries (contraction: E|g| = sqrt(2/pi)), which
+    is at most sqrt(n) + sqrt(d) (Gordon). sigma_max is convex and 1-Lipschitz, so it is above its mean by t with
+    probability at most exp(-t^2/8) (Boucheron, Lugosi, Massart, "Concentration inequalities", Theorem 6.10, for entries
+    in an interval of length 2).
+    Source (guaranteed): derived.
+
+    Statement (printed): B_D >= d/4 for n >= d. The source has c d; this constant c is that of the limit at n = d.
+    Source (printed): [yin2018gradient], Proposition 2 (c d for some c, with probability 1 - c' exp(-c'' n)).
+
+    Title (random-features): Gradient diversity of random signs.
+    Statement (random-features): For n rows of d random signs B_D >= c d at every w: c approaches 1/(1 + sqrt(d/n))^2 as
+    d and n grow.
+    Kind (random-features): rate.
+
+    Latex (asymptotic, random-features): B_D(w)\ge c\,d,\qquad c\to\Big(1+\sqrt{d/n}\Big)^{-2}
+
     n, d: At least 1; for ``form="printed"`` n >= d.
     failure: In (0, 1); for ``form="guaranteed"``.
 
@@ -318,41 +333,47 @@ def quantized_factor(mean_norm_product: float, second_moment: float) -> float:
 def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = None) -> float:
     r"""Batch-size bound of gradients after a mechanism.
 
-    Title (drop-connect): DropConnect.
-    Title (langevin): Langevin noise.
-    Title (quantized): Quantized gradients.
-    Title (theorem-7): Effect of a mechanism on the batch-size bound.
     Setting: the mechanism multiplies the second moment by r (relative to the squared mean); its noise is fresh for each
     draw (n=None), or drawn once for each of the n rows and shared by the repeats of a row in a batch.
     Statement: fresh: B = r B_D. Shared: B = n sum E||g_i||^2/E||sum g_i||^2 = r B_D/(1 + (r - 1) B_D/n), which lies
     between B_D and n: it is at least B_D iff B_D <= n (or r = 1).
-    Statement (drop-connect): With coordinates dropped with probability p, B = B_D/(1 - p) for noise that is fresh in
-    every draw, and n A/(A + (1 - p) X) if repeats of a row share it; A = sum ||grad f_i||^2, X = sum_{j != k} <grad
-    f_j, grad f_k>.
-    Statement (langevin): With N(0, sigma^2 I) added, B = B_D (1 + d sigma^2/M^2) for fresh noise, and (n A + n^2 d
-    sigma^2)/(A + X + n d sigma^2) if repeats of a row share it.
-    Statement (quantized): With each gradient quantized to one level of its norm and S = sum ||grad f_i||_1 ||grad
-    f_i||_2, B = S/(n ||grad f||^2) for fresh noise, and n S/(S + X) if repeats of a row share it.
-    Statement (theorem-7): With noise that repeats of a row share, B_D <= B <= n for all three mechanisms if B_D <= n,
-    and B > n if B_D > n.
     Kind: identity.
-    Kind (theorem-7): lower.
-    Latex (drop-connect): B=\frac{B_D}{1-p}\quad\text{or}\quad\frac{nA}{A+(1-p)X}
-    Latex (langevin): B=B_D\Big(1+\frac{d\sigma^2}{M^2}\Big)\quad\text{or}\quad\frac{nA+n^2d\sigma^2}{A+X+nd\sigma^2}
-    Latex (quantized): B=\frac{S}{n\|\nabla f\|^2}\ \text{or}\ \frac{nS}{S+X},\quad S=\sum_i\|\nabla f_i\|_1\|\nabla
-    f_i\|_2
-    Latex (theorem-7): B_D\le n\ \Rightarrow\ B_D\le B\le n,\qquad B_D>n\ \Rightarrow\ B>n
-    Proof (drop-connect): E g = (1 - p) v and E||g||^2 = (1 - p)||v||^2; only repeats of a row may have dependent noise.
-    Proof (langevin): E||g||^2 = ||v||^2 + d sigma^2.
-    Proof (quantized): E||Q(v)||^2 = ||v||_1 ||v||_2.
-    Proof (theorem-7): 1/B is a mean of 1/B_D, with the weight 1/r, and 1/n.
     Source: shared: [yin2018gradient], section 4.4, supplement 4 and Theorem 7, in one formula for all three mechanisms;
     fresh: derived. With A = sum ||grad f_i||^2 and X = sum_{j != k} <grad f_j, grad f_k>, it is n A/(A + (1 - p) X) for
     DropConnect, (n A + n^2 d sigma^2)/(A + X + n d sigma^2) for Langevin noise, and n S/(S + X), S = sum ||grad f_i||_1
     ||grad f_i||_2, for quantization.
+
+    Title (drop-connect): DropConnect.
+    Statement (drop-connect): With coordinates dropped with probability p, B = B_D/(1 - p) for noise that is fresh in
+    every draw, and n A/(A + (1 - p) X) if repeats of a row share it; A = sum ||grad f_i||^2, X = sum_{j != k} <grad
+    f_j, grad f_k>.
+    Latex (drop-connect): B=\frac{B_D}{1-p}\quad\text{or}\quad\frac{nA}{A+(1-p)X}
+    Proof (drop-connect): E g = (1 - p) v and E||g||^2 = (1 - p)||v||^2; only repeats of a row may have dependent noise.
+
+    Title (langevin): Langevin noise.
+    Statement (langevin): With N(0, sigma^2 I) added, B = B_D (1 + d sigma^2/M^2) for fresh noise, and (n A + n^2 d
+    sigma^2)/(A + X + n d sigma^2) if repeats of a row share it.
+    Latex (langevin): B=B_D\Big(1+\frac{d\sigma^2}{M^2}\Big)\quad\text{or}\quad\frac{nA+n^2d\sigma^2}{A+X+nd\sigma^2}
+    Proof (langevin): E||g||^2 = ||v||^2 + d sigma^2.
+
+    Title (quantized): Quantized gradients.
+    Statement (quantized): With each gradient quantized to one level of its norm and S = sum ||grad f_i||_1 ||grad
+    f_i||_2, B = S/(n ||grad f||^2) for fresh noise, and n S/(S + X) if repeats of a row share it.
+    Latex (quantized): B=\frac{S}{n\|\nabla f\|^2}\ \text{or}\ \frac{nS}{S+X},\quad S=\sum_i\|\nabla f_i\|_1\|\nabla
+    f_i\|_2
+    Proof (quantized): E||Q(v)||^2 = ||v||_1 ||v||_2.
+
+    Title (theorem-7): Effect of a mechanism on the batch-size bound.
+    Statement (theorem-7): With noise that repeats of a row share, B_D <= B <= n for all three mechanisms if B_D <= n,
+    and B > n if B_D > n.
+    Kind (theorem-7): lower.
+    Latex (theorem-7): B_D\le n\ \Rightarrow\ B_D\le B\le n,\qquad B_D>n\ \Rightarrow\ B>n
+    Proof (theorem-7): 1/B is a mean of 1/B_D, with the weight 1/r, and 1/n.
+    Source (theorem-7): [yin2018gradient], Theorem 7; B <= n: derived.
+
     Source (drop-connect, langevin, quantized): [yin2018gradient], section 4.4 and supplement 4 (shared); fresh:
     derived.
-    Source (theorem-7): [yin2018gradient], Theorem 7; B <= n: derived.
+
     batch_bound: B_D, at least 1; infinite at a stationary point.
     factor: r, at least 1: :func:`drop_connect_factor`, :func:`langevin_factor` or :func:`quantized_factor`.
     n (int, optional): Number of rows, where repeats of a row share their noise.

@@ -121,15 +121,20 @@ def growing_batches(samples: float, rho: float, first: int = 1, rounding: str = 
 def growing_rounds(samples: float, rho: float, first: int = 1, batches: str = "whole") -> float:
     r"""Number of rounds of a budget with growing batches.
 
-    Title (whole): CR-PSGD takes O(log T) rounds.
     Setting: batches rho^t B_1 (real), or rounded down (whole), and a budget of T gradients for each worker.
-    Statement: real: log_rho(1 + (rho - 1) T/B_1); whole: at least the floor of that number, and at most log_rho(1 + (1
-    + 1/B_1) (rho - 1) T/B_1).
-    Kind: upper (whole), identity (real).
+    Proof: The sum of rho^t B_1 is B_1 (rho^t - 1)/(rho - 1), and (1 + 1/B_1) floor(z) > z for z >= B_1.
+    Source: [yu2019computation], Theorem 1, which has O(log T); the constants are derived.
+
+    Title (whole): CR-PSGD takes O(log T) rounds.
+    Statement (whole): The number of rounds is at least the floor of log_rho(1 + (rho - 1) T/B_1) and at most log_rho(1
+    + (1 + 1/B_1) (rho - 1) T/B_1).
+    Kind (whole): upper.
     Latex (whole): \lfloor\log_\rho(1+\tfrac{(\rho-1)T}{B_1})\rfloor\le
     t\le\log_\rho\Big(1+\big(1+\tfrac1{B_1}\big)\frac{(\rho-1)T}{B_1}\Big)
-    Source: [yu2019computation], Theorem 1, O(log T); the constants are derived: sum of rho^t B_1 = B_1 (rho^t - 1)/(rho
-    - 1), and (1 + 1/B_1) floor(z) > z for z >= B_1.
+
+    Statement (real): The number of rounds is log_rho(1 + (rho - 1) T/B_1).
+    Kind (real): identity.
+
     samples: T, at least ``first``.
     first: B_1.
 
@@ -154,33 +159,36 @@ def cr_psgd(
     r"""Bound on the gap f - f* of CR-PSGD after rounds with given batches.
 
     Title: CR-PSGD under the PL condition.
-    Title (equality): CR-PSGD on the isotropic quadratic.
-    Title (nonconvex): CR-PSGD on a function that is not convex.
     Setting: f is L-smooth and mu-PL; unbiased gradients of variance at most sigma^2, independent over workers and
     draws; constant step size gamma < 2/L; in the round s every worker averages B_s gradients.
     Statement: E f(x_{t+1}) - f* <= q^t (f(x_1) - f*) + (L gamma^2 sigma^2/(2 N)) sum_{s=1}^t q^{t-s}/B_s.
+    Kind: upper: an equality for (L/2)||x||^2.
+    Latex: \mathbb{E}f(x_{t+1})-f^*\le q^tD_1+\frac{L\gamma^2\sigma^2}{2N}\sum_{s\le t}\frac{q^{t-s}}{B_s},\quad
+    q=1-\gamma\mu(2-L\gamma)
+    Attained: in one round with short steps, the start in the flattest direction and the noise in the steepest
+    Proof: Descent lemma and PL: D+ <= (1 - gamma mu (2 - L gamma)) D + L gamma^2 sigma^2/(2 N B).
+    Source: [yu2019computation], Theorem 1; the recursion is derived.
+
+    Title (equality): CR-PSGD on the isotropic quadratic.
     Statement (equality): On (L/2)||x||^2, after rounds with batches B_1, ..., B_t on N workers, E f - f* is exactly q^t
     (f(x_1) - f*) + (L gamma^2 sigma^2/(2 N)) sum q^(t-s)/B_s with q = (1 - gamma L)^2.
+    Kind (equality): identity.
+    Latex (equality): \mathbb{E}f(x_{t+1})-f^*=q^tD_1+\frac{L\gamma^2\sigma^2}{2N}\sum_{s\le t}\frac{q^{t-s}}{B_s}
+    Proof (equality): E f(x - gamma g) = f - gamma (1 - L gamma/2)||grad f||^2 + L gamma^2 sigma^2/(2 N B), and ||grad
+    f||^2 = 2 L (f - f*).
+    Source (equality): derived; the recursion in [yu2019computation], Theorem 1, holds with equality.
+
+    Title (nonconvex): CR-PSGD on a function that is not convex.
     Statement (nonconvex): On x^2 + 3 sin^2 x, PL with mu = 0.1755 and not convex, E f - f* is below CR-PSGD's bound,
     approaches the bound for the curvature 8 at the minimum, and falls like 1/T and 1/N in the number of rounds of
     cr-psgd.rounds.
-    Kind: upper: an equality for (L/2)||x||^2.
-    Kind (equality): identity.
     Kind (nonconvex): rate.
-    Latex: \mathbb{E}f(x_{t+1})-f^*\le q^tD_1+\frac{L\gamma^2\sigma^2}{2N}\sum_{s\le t}\frac{q^{t-s}}{B_s},\quad
-    q=1-\gamma\mu(2-L\gamma)
-    Latex (equality): \mathbb{E}f(x_{t+1})-f^*=q^tD_1+\frac{L\gamma^2\sigma^2}{2N}\sum_{s\le t}\frac{q^{t-s}}{B_s}
     Latex (nonconvex): f(x)=x^2+3\sin^2x
-    Attained: in one round with short steps, the start in the flattest direction and the noise in the steepest
     Attained (nonconvex): by a step from |x| = 2.25; and after many rounds, with the curvature at the minimum in place
     of mu.
-    Proof: Descent lemma and PL: D+ <= (1 - gamma mu (2 - L gamma)) D + L gamma^2 sigma^2/(2 N B).
-    Proof (equality): E f(x - gamma g) = f - gamma (1 - L gamma/2)||grad f||^2 + L gamma^2 sigma^2/(2 N B), and ||grad
-    f||^2 = 2 L (f - f*).
     Proof (nonconvex): cr-psgd.bound requires PL alone; near the minimum f is almost quadratic.
-    Source: [yu2019computation], Theorem 1; the recursion is derived.
-    Source (equality): derived; the recursion in [yu2019computation], Theorem 1, holds with equality.
     Source (nonconvex): [yu2019computation], Theorem 1; the function: Karimi, Nutini, Schmidt, ECML 2016, section 2.2.
+
     batches (sequence of float): B_1, B_2, ..., each above 0; none for no round.
     mu, lipschitz, step (float): As in `pl_contraction`.
     gap: f(x_1) - f*.
@@ -256,32 +264,33 @@ def cr_psgd_rate(
 ) -> float:
     r"""Bound on the gap f - f* after T gradients for each worker: O(1/(N T)) in O(log T) rounds.
 
-    Title (whole): CR-PSGD after a budget.
-    Title (rate): CR-PSGD: the rate 1/(N T)
     Setting: as `cr_psgd_geometric`; alpha = ln(1/q)/ln(rho) > 1.
-    Statement: real (batches rho^(s-1) B_1, all of T spent): E f - f* <= (f(x_1) - f*) (1 + (rho - 1) T/B_1)^(-alpha) +
-    L gamma^2 sigma^2 rho/(2 N ((rho - 1) T + B_1) (1 - q rho)); whole (rounded down, any T): the first term divided by
-    q, the second times (1 + 1/B_1) rho.
+    Kind: upper.
+    Proof: The last round that the budget allows is less than one before the one that would spend it, which costs the
+    factors 1/q and rho; and (1 + 1/B_1) floor(z) > z for z >= B_1.
+
+    Title (whole): CR-PSGD after a budget.
     Statement (whole): With whole batches floor(rho^(s-1) B_1) and any budget T, E f - f* <= (1/q)(f(x_1) - f*)(1 + (rho
     - 1) T/B_1)^-alpha + (1 + 1/B_1) L gamma^2 sigma^2 rho^2/(2 N ((rho - 1) T + B_1)(1 - q rho)).
-    Statement (rate): With 1 < rho < 1/(1 - nu), log(E f - f*) falls by 1 per log T and by 1 per log N.
-    Kind: upper (approached: real, to the first order in 1/T, for (L/2)||x||^2; whole, there, for large B_1 and a budget
-    that the next round would exceed by 1).
-    Latex (whole):
-    \mathbb{E}f-f^*\le\frac{D_1}{q}\Big(1+\tfrac{(\rho-1)T}{B_1}\Big)^{-\alpha}+\Big(1+\frac1{B_1}\Big)\frac{L\gamma^2\sigma^2\rho^2}{2N((\rho-1)T+B_1)(1-q\rho)}
-    Kind (rate): rate.
-    Latex (rate): \mathbb{E}f-f^*=O\big(\tfrac1{NT}\big)
     Latex (whole):
     \mathbb{E}f-f^*\le\frac{D_1}{q}\Big(1+\tfrac{(\rho-1)T}{B_1}\Big)^{-\alpha}+\Big(1+\frac1{B_1}\Big)\frac{L\gamma^2\sigma^2\rho^2}{2N((\rho-1)T+B_1)(1-q\rho)}
     Attained (whole): approached by a budget that the next round would exceed by 1, for large B_1
     Proof (whole): The next round would exceed the budget: rho^(t+1) > 1 + (rho - 1) T/B_1, which costs the factors 1/q
     and rho compared with a budget that is spent completely; and (1 + 1/B_1) floor(z) > z for z >= B_1.
-    Proof (rate): cr-psgd.closed-form.
-    Source: [yu2019computation], Theorem 1 (c_1/T^alpha + c_2/(N T)); the constants are derived: the last round that the
-    budget allows is less than one before the one that would spend it, which costs the factors 1/q and rho; and (1 +
-    1/B_1) floor(z) > z for z >= B_1.
     Source (whole): derived; [yu2019computation], Theorem 1, with constants.
+
+    Statement (real): With batches rho^(s-1) B_1 and all of T spent, E f - f* <= (f(x_1) - f*) (1 + (rho - 1)
+    T/B_1)^(-alpha) + L gamma^2 sigma^2 rho/(2 N ((rho - 1) T + B_1) (1 - q rho)).
+    Attained (real): approached to the first order in 1/T, for (L/2)||x||^2.
+    Source (real): [yu2019computation], Theorem 1 (c_1/T^alpha + c_2/(N T)); the constants are derived.
+
+    Title (rate): CR-PSGD: the rate 1/(N T)
+    Statement (rate): With 1 < rho < 1/(1 - nu), log(E f - f*) falls by 1 per log T and by 1 per log N.
+    Kind (rate): rate.
+    Latex (rate): \mathbb{E}f-f^*=O\big(\tfrac1{NT}\big)
+    Proof (rate): cr-psgd.closed-form.
     Source (rate): [yu2019computation], Theorem 1.
+
     samples: T, the budget of one worker, at least ``first``.
     rho (float, optional): In (1, 1/(1 - nu)); by default `optimal_rho`, the optimum for real batches.
     first: B_1, at least 1.
@@ -341,18 +350,23 @@ def catalyst_theta(lipschitz: float) -> float:
 def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "sharp") -> float:
     r"""Factor c in the bound of ||grad f(y)||^2 by the decrease of a proximal step.
 
-    Title (sharp): A proximal step bounds the gradient.
     Setting: h(x) = f(x) + (theta/2)||x - y||^2 with minimum h*, f L-smooth, theta > L.
-    Statement: ||grad f(y)||^2 <= c (f(y) - h*), sharp: c = 2 (theta + L); distance: c = 2 (theta + L)^2/(theta - L).
+    Statement: ||grad f(y)||^2 <= c (f(y) - h*) with the factor c of the table.
+
+    Title (sharp): A proximal step bounds the gradient.
     Statement (sharp): ||grad f(y)||^2 <= 2 (theta + L)(f(y) - min h), h(x) = f(x) + (theta/2)||x - y||^2: half of the
     bound that the distance between y and the minimiser of h gives for theta = 3 L.
-    Kind: tight (sharp: f = (L/2)||x||^2), upper (distance).
+    Kind (sharp): tight.
     Latex (sharp): \|\nabla f(y)\|^2\le2(\theta+L)\big(f(y)-\min_xh(x)\big)
     Attained (sharp): f = (L/2)||x||^2
     Proof (sharp): grad f(y) = grad h(y), and ||grad h(y)||^2 <= 2 (theta + L)(h(y) - min h) for a (theta + L)-smooth h.
-    Source: derived. Sharp: grad f(y) = grad h(y), and h is (theta + L)-smooth. Distance: ||grad h(y)|| <= (theta +
-    L)||y - argmin h|| and f(y) - h* >= ((theta - L)/2)||y - argmin h||^2.
     Source (sharp): derived, for the proof of [yu2019computation], Theorem 2.
+
+    Statement (distance): ||grad f(y)||^2 <= 2 (theta + L)^2/(theta - L) (f(y) - h*).
+    Kind (distance): upper.
+    Proof (distance): ||grad h(y)|| <= (theta + L)||y - argmin h||, and f(y) - h* >= ((theta - L)/2)||y - argmin h||^2.
+    Source (distance): derived.
+
     theta (float, optional): Above L; 3 L by default.
 
     >>> catalyst_factor(1.0), catalyst_factor(1.0, form="distance")
@@ -377,28 +391,31 @@ def catalyst(
 ) -> float:
     r"""Bound on the mean squared gradient norm over the outer steps of CR-PSGD-Catalyst.
 
-    Title (sharp): CR-PSGD-Catalyst.
-    Title (rate): CR-PSGD-Catalyst: the rate 1/sqrt(N T)
     Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2; theta > L; every one of
     the K outer steps takes rounds with the batches B_1, ..., B_t and the constant step size gamma.
     Statement: (1/K) sum_{k=1}^K E||grad f(y_{k-1})||^2 <= (c/(1 - a)) ((f(y_0) - f*)/K + b), where c is
     `catalyst_factor`, a = q^t, q = 1 - gamma (theta - L) (2 - (theta + L) gamma), and b is the noise of the inner
     rounds, ((theta + L) gamma^2 sigma^2/(2 N)) sum_{s=1}^t q^(t-s)/B_s.
-    Statement (sharp): The mean of E||grad f(y_{k-1})||^2 over the K outer steps is at most (2 (theta + L)/(1 - a))
-    ((f(y_0) - f*)/K + b), a = q^t and b the noise of the t inner rounds.
-    Statement (rate): The mean of E||grad f||^2 over the outer steps falls like 1/sqrt(N T), in N and in T.
     Kind: upper.
-    Kind (rate): rate.
-    Latex (sharp): \frac1K\sum_{k=1}^K\mathbb{E}\|\nabla
-    f(y_{k-1})\|^2\le\frac{2(\theta+L)}{1-a}\Big(\frac{f(y_0)-f^*}K+b\Big)
-    Latex (rate): \frac1K\sum_k\mathbb{E}\|\nabla f(y_{k-1})\|^2=O\big(1/\sqrt{NT}\big)
-    Attained (sharp): where catalyst.progress and cr-psgd.bound are equalities in every outer step, and f(y_K) = f*
-    Proof (sharp): E f(y_k) <= (1 - a) min h + a f(y_{k-1}) + b, catalyst.progress; telescope.
-    Proof (rate): catalyst.theorem with K = sqrt(N T) and b = O(1/(N sqrt(T/N))).
     Source: derived, for Algorithm 2 of [yu2019computation]: E f(y_k) <= E h(y_k) <= (1 - a) h* + a f(y_{k-1}) + b, and
     `catalyst_factor`; telescope.
+
+    Title (sharp): CR-PSGD-Catalyst.
+    Statement (sharp): The mean of E||grad f(y_{k-1})||^2 over the K outer steps is at most (2 (theta + L)/(1 - a))
+    ((f(y_0) - f*)/K + b), a = q^t and b the noise of the t inner rounds.
+    Latex (sharp): \frac1K\sum_{k=1}^K\mathbb{E}\|\nabla
+    f(y_{k-1})\|^2\le\frac{2(\theta+L)}{1-a}\Big(\frac{f(y_0)-f^*}K+b\Big)
+    Attained (sharp): where catalyst.progress and cr-psgd.bound are equalities in every outer step, and f(y_K) = f*
+    Proof (sharp): E f(y_k) <= (1 - a) min h + a f(y_{k-1}) + b, catalyst.progress; telescope.
     Source (sharp): derived, for [yu2019computation], Algorithm 2 and Theorem 2.
+
+    Title (rate): CR-PSGD-Catalyst: the rate 1/sqrt(N T)
+    Statement (rate): The mean of E||grad f||^2 over the outer steps falls like 1/sqrt(N T), in N and in T.
+    Kind (rate): rate.
+    Latex (rate): \frac1K\sum_k\mathbb{E}\|\nabla f(y_{k-1})\|^2=O\big(1/\sqrt{NT}\big)
+    Proof (rate): catalyst.theorem with K = sqrt(N T) and b = O(1/(N sqrt(T/N))).
     Source (rate): [yu2019computation], Theorem 2.
+
     outer: K.
     batches (sequence of float): B_1, ..., B_t of one outer step, at least one.
     lipschitz, theta (float): L and theta > L (3 L by default).

@@ -35,28 +35,30 @@ def shrinking_noise(
     r"""Bound on the gap f - f* with gradients whose variance falls geometrically.
 
     Title: Batches that grow geometrically give a linear rate.
-    Title (linear-rate.recursion): The induction behind the linear rate.
     Setting: f is L-smooth and c-strongly convex (c-PL suffices for the proof); the direction g_t has <grad f, E g> >=
     mu ||grad f||^2, ||E g|| <= mu_G ||grad f|| and Var g_t <= M zeta^t; constant step size alpha <= min(mu/(L mu_G^2),
     1/(c mu)).
     Statement: With the step alpha <= min(1/L, 1/c) and batches ceil(tau^t), E f(x_t) - f* <= omega rho^t, rho = max(1 -
     alpha c/2, 1/tau), omega = max(alpha L M/c, f(x_0) - f*), where M is the variance of one gradient.
-    Statement (linear-rate.recursion): The solution of D_{t+1} = (1 - alpha c mu) D_t + alpha^2 L M zeta^t/2 stays below
-    omega rho^t for all t, with equality at every t if zeta = rho and f(x_0) - f* = alpha L M/(c mu).
     Kind: tight (alpha = 1/L on (L/2)||x||^2 with tau = 2; and for every alpha c mu where E g is the gradient turned by
     the angle with the cosine mu/mu_G, zeta = 1 - alpha c mu/2, and the two terms of the maximum in omega are equal).
     Latex: \mathbb{E}f(x_t)-f^*\le\max\Big\{\frac{\bar\alpha LM}{c\mu},D_0\Big\}\max\Big\{1-\frac{\bar\alpha
     c\mu}2,\frac1\tau\Big\}^t
-    Latex (linear-rate.recursion): D_{t+1}=(1-\bar\alpha c\mu)D_t+\tfrac12\bar\alpha^2LM\zeta^t\le\omega\rho^{t+1}
     Attained: at every t for (L/2)||x||^2, the step 1/L, tau = 2
-    Attained (linear-rate.recursion): gradients turned by the angle with the cosine mu/mu_G, alpha = mu/(L mu_G^2), zeta
-    = 1 - alpha c mu/2.
     Proof: D_{t+1} <= (1 - alpha c mu) D_t + alpha^2 L M zeta^t/2 and induction; only 2 c (f - f*) <= ||grad f||^2 is
     used, so PL suffices.
+    Source: [bottou2018optimization], Theorem 5.1 and Corollary 5.2 (mini-batches).
+
+    Title (linear-rate.recursion): The induction behind the linear rate.
+    Statement (linear-rate.recursion): The solution of D_{t+1} = (1 - alpha c mu) D_t + alpha^2 L M zeta^t/2 stays below
+    omega rho^t for all t, with equality at every t if zeta = rho and f(x_0) - f* = alpha L M/(c mu).
+    Latex (linear-rate.recursion): D_{t+1}=(1-\bar\alpha c\mu)D_t+\tfrac12\bar\alpha^2LM\zeta^t\le\omega\rho^{t+1}
+    Attained (linear-rate.recursion): gradients turned by the angle with the cosine mu/mu_G, alpha = mu/(L mu_G^2), zeta
+    = 1 - alpha c mu/2.
     Proof (linear-rate.recursion): omega rho^t (1 - a + (alpha^2 L M/(2 omega)) (zeta/rho)^t) <= omega rho^t (1 - a/2),
     a = alpha c mu.
-    Source: [bottou2018optimization], Theorem 5.1 and Corollary 5.2 (mini-batches).
     Source (linear-rate.recursion): [bottou2018optimization], Theorem 5.1, inequality (5.5)
+
     steps: t.
     step: alpha, in (0, min(mu/(L mu_G^2), 1/(c mu))].
     curvature, lipschitz: c and L, above 0, c <= L.
@@ -139,20 +141,24 @@ def growing_batch_gradients(
 ) -> float:
     r"""Number of gradients of growing batches for E f - f* <= eps: O(1/eps).
 
-    Title (paper): Growing batches need O(1/eps) gradients.
     Setting: as :func:`shrinking_noise`, batches ceil(tau^t) of gradients of variance M, tau = 1/(1 - s alpha c mu/2), 0
     < s <= 1, and eps < omega.
-    Statement: the t steps up to the first x_t with omega tau^(-t) <= eps take at most paper: 4 omega/(s eps alpha c mu)
-    gradients; sharp: (tau omega/eps - 1)/(tau - 1) + t - 1, t = ceil(log_tau(omega/eps)).
+    Kind: upper.
+
+    Title (paper): Growing batches need O(1/eps) gradients.
     Statement (paper): With tau = 1/(1 - s alpha c mu/2), 0 < s <= 1, batches ceil(tau^t) take at most 4 omega/(s eps
     alpha c mu) gradients until f - f* is at most eps in expectation; at most (tau omega/eps - 1)/(tau - 1) + t - 1.
-    Kind: upper (sharp is approached where eps is a little below omega tau^(-t); paper is twice as large).
     Latex (paper): \sum_{j<t}\lceil\tau^j\rceil\le\frac{4\omega}{s\,\epsilon\,\bar\alpha c\mu}
     Attained (paper): the second form: eps a little below omega tau^(-t)
     Proof (paper): ceil(z) <= 2 z for z >= 1, or z + 1; and the last tau^t is below tau omega/eps.
-    Source: [bottou2018optimization], Theorem 5.3 (the order): sum of ceil(tau^j) <= 2 tau^t/(tau - 1), and tau^t < tau
-    omega/eps. Sharp is derived: ceil(z) < z + 1, and ceil(1) = 1.
     Source (paper): [bottou2018optimization], Theorem 5.3.
+
+    Statement (sharp): The t steps up to the first x_t with omega tau^(-t) <= eps take at most (tau omega/eps - 1)/(tau
+    - 1) + t - 1 gradients, t = ceil(log_tau(omega/eps)).
+    Attained (sharp): approached where eps is a little below omega tau^(-t).
+    Proof (sharp): ceil(z) < z + 1, and ceil(1) = 1.
+    Source (sharp): derived.
+
     accuracy: eps.
     tau: In (1, 1/(1 - alpha c mu/2)].
     step, curvature, lipschitz, noise, gap, alignment, length: As in `shrinking_noise`.

@@ -238,30 +238,34 @@ def stability_step(
 ) -> float:
     r"""Largest step size for which a batch of B is as stable as single gradients.
 
-    Title (derived): One round contracts the distance between two runs.
-    Title (round): One round does not increase the distance between two runs.
     Setting: f_i convex and beta-smooth (mu-strongly convex if mu > 0), gradients of a batch *summed*, rows drawn with
     replacement, Bbar = inf over w != w' of the differential B_D(w, w').
-    Statement: derived: gamma <= 2/((beta + mu) (1 + (B - 1)/Bbar)). printed: the same with 1/(n - 1) added to the
-    bracket if B > 1, and at most 1/(2 mu B) if mu > 0; the proof needs neither.
-    Statement (derived): For lambda-strongly convex f_i and gamma <= 2/((beta + lambda) (1 + (B - 1)/B_D(w, w'))), E||w+
-    - w'+||^2 <= (1 - 2 gamma B beta lambda/(beta + lambda)) ||w - w'||^2.
-    Statement (round): For convex beta-smooth f_i and gamma <= 2/(beta (1 + (B - 1)/B_D(w, w'))), E||w+ - w'+||^2 <= ||w
-    - w'||^2 with the same B draws, gradients summed.
     Kind: tight (E||step from w - step from w'||^2 <= ||w - w'||^2 up to this step and, for mu = 0, not beyond it:
     orthogonal rows with the same curvature, for every B).
+
+    Title (derived): One round contracts the distance between two runs.
+    Statement (derived): For lambda-strongly convex f_i and gamma <= 2/((beta + lambda) (1 + (B - 1)/B_D(w, w'))), E||w+
+    - w'+||^2 <= (1 - 2 gamma B beta lambda/(beta + lambda)) ||w - w'||^2.
     Latex (derived): \mathbb{E}\|w_+-w'_+\|^2\le\Big(1-\frac{2\gamma B\beta\lambda}{\beta+\lambda}\Big)\|w-w'\|^2
-    Latex (round): \gamma\le\frac{2}{\beta(1+\frac{B-1}{B_D(w,w')})}\ \Rightarrow\ \mathbb{E}\|w_+-w'_+\|^2\le\|w-w'\|^2
     Attained (derived): at the largest step: f_i whose Hessian is lambda or beta along w - w'.
     Proof (derived): As stability.round, with <g_i, u> >= beta lambda ||u||^2/(beta + lambda) + ||g_i||^2/(beta +
     lambda).
-    Proof (round): Lemma 1 for the differences g_i of gradients: -2 gamma B <g, w - w'> + gamma^2 B (1 + (B - 1)/B_D)
-    mean ||g_i||^2, and ||g_i||^2 <= beta <g_i, w - w'> (co-coercivity).
-    Source: [yin2018gradient], Propositions 7 and 8 (printed; B <= 1/(2 gamma mu) is 8's); derived: their Lemma 1 for
-    the differences of gradients, and co-coercivity.
     Source (derived): [yin2018gradient], Proposition 8, here without 1/(n - 1) and without B <= 1/(2 gamma lambda):
     derived.
+
+    Statement (printed): gamma is at most 2/((beta + mu) (1 + (B - 1)/Bbar + 1/(n - 1))) if B > 1, and at most 1/(2 mu
+    B) if mu > 0. The proof needs neither 1/(n - 1) nor the second condition.
+    Kind (printed): upper.
+    Source (printed): [yin2018gradient], Propositions 7 and 8; B <= 1/(2 gamma mu) is in Proposition 8.
+
+    Title (round): One round does not increase the distance between two runs.
+    Statement (round): For convex beta-smooth f_i and gamma <= 2/(beta (1 + (B - 1)/B_D(w, w'))), E||w+ - w'+||^2 <= ||w
+    - w'||^2 with the same B draws, gradients summed.
+    Latex (round): \gamma\le\frac{2}{\beta(1+\frac{B-1}{B_D(w,w')})}\ \Rightarrow\ \mathbb{E}\|w_+-w'_+\|^2\le\|w-w'\|^2
+    Proof (round): Lemma 1 for the differences g_i of gradients: -2 gamma B <g, w - w'> + gamma^2 B (1 + (B - 1)/B_D)
+    mean ||g_i||^2, and ||g_i||^2 <= beta <g_i, w - w'> (co-coercivity).
     Source (round): [yin2018gradient], Proposition 7, here without the term 1/(n - 1) of its condition: derived.
+
     smoothness: beta.
     batch_bound: Bbar, or a lower bound of it such as :func:`glm_batch_bound`; at least 1, may be infinite.
     form ({"derived", "printed"}):
@@ -291,14 +295,16 @@ def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> f
     exchanged; for E||w_T - w'_T|| divide by L.
     Kind: identity (linear losses: row I has the gradient L v, or -L v after the exchange, so w_T - w'_T grows by 2
     gamma L whenever I is drawn).
+    Latex: \mathbb{E}\|w_T-w'_T\|\le\frac{2\gamma LT}{n}
+    Proof: Row I is drawn T/n times on average, and each draw increases the distance of the runs by at most 2 gamma L.
+    Source: [yin2018gradient], Proposition 7; with B = 1: Hardt, Recht, Singer, ICML 2016, Theorem 3.8.
+
     Title (logistic): Stability of logistic regression.
     Kind (logistic): tight.
-    Latex: \mathbb{E}\|w_T-w'_T\|\le\frac{2\gamma LT}{n}
     Latex (logistic): \epsilon_{\mathrm{stab}}\le\frac{2\gamma L^2T}{n}
     Attained (logistic): almost, far from the minimum, where the losses of two nearly opposite rows are linear.
     Proof (logistic): stability.round, and 2 gamma L for every draw of the row that differs.
-    Proof: Row I is drawn T/n times on average, and each draw increases the distance of the runs by at most 2 gamma L.
-    Source: [yin2018gradient], Proposition 7; with B = 1: Hardt, Recht, Singer, ICML 2016, Theorem 3.8.
+
     gradients: T.
     n: Number of rows.
 
@@ -344,10 +350,16 @@ def stability_batch_bound(
     """The batch-size bound required by a batch and a step size: :func:`stability_step`, solved for Bbar.
 
     Setting: as :func:`stability_step`.
-    Statement: derived: Bbar >= (B - 1)/(2/(gamma (beta + mu)) - 1). printed: with 1/(n - 1) taken off the denominator
-    if B > 1, and infinity beyond gamma = 1/(2 mu B) if mu > 0.
+    Statement: The batch-size bound is at least the number of the table.
     Kind: identity.
-    Source: [yin2018gradient], Theorems 9 and 10 (printed): the event whose probability is eta.
+
+    Statement (derived): Bbar >= (B - 1)/(2/(gamma (beta + mu)) - 1).
+    Source (derived): derived, as for stability_step.
+
+    Statement (printed): Bbar is at least that of the derived form with 1/(n - 1) subtracted from the denominator if B >
+    1, and infinite beyond gamma = 1/(2 mu B) if mu > 0.
+    Source (printed): [yin2018gradient], Theorems 9 and 10: the event whose probability is eta.
+
     smoothness: beta.
     form ({"derived", "printed"}):
     n (int, optional): Number of rows, for the printed form.

@@ -58,18 +58,20 @@ def minibatch_smooth_schedule(
 ) -> BatchSchedule:
     r"""Step and number of gradients for an accuracy on smooth functions.
 
-    Title (printed): The printed steps and numbers of gradients.
     Setting: as for :func:`minibatch_smooth`; the gradients of a batch are *summed*.
     Statement: gamma = eps/(beta M^2) and T >= (2/eps^2) M^2 beta (F(w_0) - F*) give min_k E||grad F(w_k)||^2 <= (1 +
     delta/2) eps.
+    Kind: upper.
+    Source: [yin2018gradient], Theorem 2, as printed.
+
+    Title (printed): The printed steps and numbers of gradients.
     Statement (printed): With the step and the number T of gradients that Theorems 2 to 5 print for an accuracy eps,
     their bounds are (1 + delta/2) eps; so the largest batch for 1.5 eps is B_D + 1.
-    Kind: upper.
     Kind (printed): identity.
     Latex (printed): B=\delta B_D+1\;\Rightarrow\;(1+\tfrac\delta2)\,\varepsilon
     Proof (printed): Half of eps is the remainder of the initial error; the other half, times 1 + delta, is the noise.
-    Source: [yin2018gradient], Theorem 2, as printed.
     Source (printed): [yin2018gradient], Theorems 2 to 5.
+
     accuracy: eps, above 0.
     batch, smoothness, second_moment, gap, batch_bound (float or int): As for :func:`minibatch_smooth`.
 

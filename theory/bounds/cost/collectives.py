@@ -56,23 +56,39 @@ def _levels(ranks: int) -> int:
 def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     r"""Cost of an all-reduce: adding a vector of each of p ranks, so that every rank has the sum.
 
-    Title (allreduce): Cost of an all-reduce.
     Setting: p ranks, n words each; l = log2 p where p is a power of two.
-    Statement: (start-ups; words; additions) are ring: 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n. recursive-doubling: l; l n;
-    l n, and floor(l) + 2; (floor(l) + 2) n; (floor(l) + 1) n for other p. rabenseifner: 2 l; 2 ((p-1)/p) n; ((p-1)/p)
-    n, and with q = 2^floor(l) for other p: 2 floor(l) + 3; (2 + 2 (q-1)/q) n; (1/2 + (q-1)/q) n. tree (reduce, then
-    broadcast): 2 ceil(l); 2 ceil(l) n; ceil(l) n. server (a process of its own with one link): 2 p; 2 p n; (p-1) n.
-    server-overlapped (start-ups overlap, words do not): 2; 2 p n; (p-1) n. server-sharded (every rank serves n/p
-    words): 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n.
+    Statement: In every algorithm each rank has the sum at the end. The table gives its start-ups, its words and its
+    additions.
+    Kind: identity (counts of the algorithm's schedule).
+
+    Statement (ring): 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n. p divides n.
+
+    Statement (recursive-doubling): l; l n; l n. For other p: floor(l) + 2; (floor(l) + 2) n; (floor(l) + 1) n.
+
+    Statement (rabenseifner): 2 l; 2 ((p-1)/p) n; ((p-1)/p) n. For other p, with q = 2^floor(l): 2 floor(l) + 3; (2 + 2
+    (q-1)/q) n; (1/2 + (q-1)/q) n. q divides n.
+    Source (rabenseifner): [thakur2005optimization], which for other p rounds the words up to 4 n and the additions to 3
+    n/2.
+
+    Statement (tree): 2 ceil(l); 2 ceil(l) n; ceil(l) n. It is a reduction and then a broadcast.
+
+    Statement (server): 2 p; 2 p n; (p-1) n. The server is a process of its own with one link.
+
+    Statement (server-overlapped): 2; 2 p n; (p-1) n. Start-ups overlap, and words do not.
+
+    Statement (server-sharded): 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n. Every rank serves n/p words, and p divides n.
+
+    Title (allreduce): Cost of an all-reduce.
     Statement (allreduce): Ring, recursive doubling, Rabenseifner's algorithm (p a power of two or not), tree, and
     parameter server take the start-ups, words and additions of their formulas, and every rank has the sum.
-    Kind: identity (counts of the algorithm's schedule); p divides n for ring and shards, q for rabenseifner.
     Latex (allreduce): \text{ring: } 2(p-1)\alpha+2\tfrac{p-1}{p}n\beta+\tfrac{p-1}{p}n\gamma
     Attained (allreduce): where p (for Rabenseifner's: the power of two below) divides n.
     Proof (allreduce): By counting rounds: in each a rank sends one message and receives one.
-    Source: [thakur2005optimization] (ring, recursive doubling, Rabenseifner; it rounds the words of the last for other
-    p up to 4 n and the additions to 3 n/2); servers derived.
     Source (allreduce): [thakur2005optimization]; servers derived.
+
+    Source (ring, recursive-doubling): [thakur2005optimization].
+    Source (tree, server, server-overlapped, server-sharded): derived.
+
     algorithm: One of those above.
     ranks: p, at least 1; one rank sends nothing, except to a server.
     words: n.
@@ -105,17 +121,24 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
 def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     r"""Cost of an all-gather: every rank gets the messages of all.
 
-    Title (allgather): Cost of an all-gather.
     Setting: p ranks with a message of m words each.
-    Statement: (start-ups; words) are ring: p-1; (p-1) m. doubling (recursive doubling, Bruck's for p that are no power
-    of two): ceil(log2 p); (p-1) m.
+    Statement: In every algorithm each rank has every message at the end.
+    Kind: identity.
+
+    Statement (ring): It takes p - 1 start-ups and (p - 1) m words.
+
+    Statement (doubling): It takes ceil(log2 p) start-ups and (p - 1) m words: recursive doubling, or Bruck's algorithm
+    if p is not a power of two.
+
+    Title (allgather): Cost of an all-gather.
     Statement (allgather): Ring and doubling take p - 1 and ceil(log2 p) start-ups, both (p - 1) m words, and every rank
     has every message.
-    Kind: identity.
     Latex (allgather): (p-1)\alpha+(p-1)m\beta,\quad\lceil\log_2p\rceil\alpha+(p-1)m\beta
     Proof (allgather): By counting rounds; every rank must receive p - 1 messages.
-    Source: [thakur2005optimization] (which writes n for p m).
     Source (allgather): [thakur2005optimization].
+
+    Source (ring, doubling): [thakur2005optimization] (which writes n for p m).
+
     ranks: p.
     words: m, of one rank's message.
 
@@ -135,14 +158,13 @@ def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
 def allreduce_words_lower_bound(ranks: int, words: float) -> float:
     r"""Words that some rank must send in any all-reduce that adds whole words.
 
-    Title (bandwidth): Lower bound on the words of an all-reduce.
+    Title: Lower bound on the words of an all-reduce.
     Setting: p ranks, n words each, sums by combining pairs of words.
-    Statement: at least 2 ((p-1)/p) n.
-    Statement (bandwidth): In every all-reduce some rank sends at least 2 ((p-1)/p) n words; the ring sends no more.
+    Statement: In every all-reduce some rank sends at least 2 ((p-1)/p) n words; the ring sends no more.
     Kind: lower; attained by ring, shards, and Rabenseifner's where p is a power of two.
-    Latex (bandwidth): \text{words}\ge2\,\frac{p-1}{p}\,n
-    Attained (bandwidth): ring, shards, Rabenseifner's with p a power of two.
-    Proof (bandwidth): Each of n sums takes p - 1 messages with a word of it, and p - 1 more to distribute the sum.
+    Latex: \text{words}\ge2\,\frac{p-1}{p}\,n
+    Attained: ring, shards, Rabenseifner's with p a power of two.
+    Proof: Each of n sums takes p - 1 messages with a word of it, and p - 1 more to distribute the sum.
     Source: [patarasuk2009bandwidth].
     ranks: p.
     words: n.
@@ -233,19 +255,16 @@ def ring_speed_up(ranks: int, *, work: float, words: float, alpha: float, beta: 
 def ring_best_ranks(*, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
     r"""Number of ranks beyond which adding ranks is slower.
 
-    Title (best-ranks): Number of ranks with the shortest step.
+    Title: Number of ranks with the shortest step.
     Setting: as for :func:`ring_speed_up`.
-    Statement: p* = sqrt((W - n (2 beta + gamma))/(2 alpha)); it is at most 1 if the words alone take longer than the
-    work, and infinite if they do not and alpha = 0.
-    Statement (best-ranks): p ranks that share W seconds of gradients and add n words in a ring are fastest near p* =
-    sqrt((W - n (2 beta + gamma))/(2 alpha)).
-    Kind: identity (p as a real number).
-    Kind (best-ranks): lower.
-    Latex (best-ranks): p^*=\sqrt{\frac{W-n(2\beta+\gamma)}{2\alpha}}
-    Attained (best-ranks): the fastest integer is p* rounded up or down.
-    Proof (best-ranks): The derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).
-    Source: derived: the derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).
-    Source (best-ranks): derived.
+    Statement: p ranks that share W seconds of gradients and add n words in a ring are fastest near p* = sqrt((W - n (2
+    beta + gamma))/(2 alpha)). The number p* is at most 1 if the words alone take longer than the work. It is infinite
+    if they do not and alpha = 0.
+    Kind: lower.
+    Latex: p^*=\sqrt{\frac{W-n(2\beta+\gamma)}{2\alpha}}
+    Attained: the fastest integer is p* rounded up or down.
+    Proof: The derivative of W/p + 2 (p-1) alpha + (1 - 1/p) n (2 beta + gamma).
+    Source: derived.
     work: W.
 
     Returns

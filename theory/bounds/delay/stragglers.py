@@ -185,22 +185,24 @@ def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: f
 def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance: float, distance: float) -> float:
     r"""Number of rounds of fastest-k SGD on the isotropic quadratic until the mean squared distance is ``accuracy``.
 
-    Title (wall-clock): Wall-clock time of fastest-k SGD.
     Setting: f = (mu/2)||x||^2, the mean of k workers' gradients mu x + noise, E||noise||^2 = sigma^2 each, identically
     distributed workers, constant step size gamma < 2/mu; one round takes E X_(k) on average, independent of the
     gradients.
     Statement: E||x_t||^2 = r^t ||x_0||^2 + (1 - r^t) phi/k with r = (1 - gamma mu)^2 and the floor phi/k, so t =
     log((eps - phi/k)/(||x_0||^2 - phi/k))/log r; infinite if eps <= phi/k. The wall-clock time is t E X_(k).
+    Kind: identity (t as a real number).
+    Source: derived; :func:`sgd_constant_step_exact <theory.bounds.sgd.rates.sgd_constant_step_exact>` with variance
+    sigma^2/k.
+
+    Title (wall-clock): Wall-clock time of fastest-k SGD.
     Statement (wall-clock): On (mu/2)||x||^2, t rounds that wait for k of n workers give E||x_t||^2 = r^t ||x_0||^2 + (1
     - r^t) gamma sigma^2/(k mu (2 - gamma mu)), r = (1 - gamma mu)^2, after t E X_(k) seconds on average.
-    Kind: identity (t as a real number).
     Latex (wall-clock): t=\frac{\log\frac{\epsilon-\phi/k}{\|x_0\|^2-\phi/k}}{\log
     r},\quad\text{seconds}=t\,\mathbb{E}X_{(k)}
     Proof (wall-clock): sgd.constant-step with the variance of a mean of k; the set of the fastest does not depend on
     the gradients.
-    Source: derived; :func:`sgd_constant_step_exact <theory.bounds.sgd.rates.sgd_constant_step_exact>` with variance
-    sigma^2/k.
     Source (wall-clock): derived.
+
     accuracy: eps.
     mu, step: Above 0, step < 2/mu.
     variance, distance: sigma^2 of one worker and ||x_0||^2.
@@ -228,22 +230,26 @@ def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance:
 def inclusion_probabilities(k: int, rates: ArrayLike) -> np.ndarray:
     r"""Probability of each worker to be among the k fastest.
 
-    Title (inclusion): Probability of being among the fastest.
-    Title (bias): The mean of the fastest workers is biased.
     Setting: independent times s + Exp(mu_i) with one s and rates that may differ.
     Statement: P(S | the first j are S without i) = mu_i/(sum of the remaining rates), recursively over all sets; pi_i =
     P(i in the set of k). For k = 1, pi_i = mu_i/sum mu; the sum of all pi_i is k.
+    Kind: identity.
+    Source: derived: exponential times are memoryless.
+
+    Title (inclusion): Probability of being among the fastest.
     Statement (inclusion): With rates mu_i, a sum over all sets gives the probability that worker i is among the k
     fastest: each step adds one of the remaining workers with a probability proportional to its rate.
+    Latex (inclusion): P(S)=\sum_{i\in S}P(S\setminus\{i\})\,\frac{\mu_i}{\mu_i+\sum_{j\notin S}\mu_j}
+    Proof (inclusion): Exponential times are memoryless.
+
+    Title (bias): The mean of the fastest workers is biased.
     Statement (bias): Plain averaging of the k fastest workers' gradients minimises sum_i (pi_i/k) f_i instead of the
     mean of all f_i.
-    Kind: identity.
     Latex (bias): \mathbb{E}\,\frac1k\sum_{i\in S}g_i=\sum_i\frac{\pi_i}{k}\,g_i
-    Latex (inclusion): P(S)=\sum_{i\in S}P(S\setminus\{i\})\,\frac{\mu_i}{\mu_i+\sum_{j\notin S}\mu_j}
     Proof (bias): E of the indicator of i in S is pi_i, and the set of the fastest does not depend on the gradients.
-    Proof (inclusion): Exponential times are memoryless.
-    Source: derived: exponential times are memoryless.
+
     Source (inclusion, bias): derived.
+
     k: From 1 to n.
     rates (array_like, shape (n,)): The mu_i, above 0; at most 20 of them, since the sum runs over all sets.
 
@@ -272,15 +278,14 @@ def inclusion_probabilities(k: int, rates: ArrayLike) -> np.ndarray:
 def horvitz_thompson_weights(probabilities: ArrayLike) -> np.ndarray:
     r"""Weights with which the sum of the fastest gradients is an unbiased estimate of the mean of all.
 
-    Title (horvitz-thompson): Weights that remove the bias.
+    Title: Weights that remove the bias.
     Setting: worker i is used with probability pi_i > 0, independent of its gradient.
-    Statement: E sum_{i used} g_i/(n pi_i) = (1/n) sum_i g_i. Plain averaging, 1/k each, has the expectation sum_i
-    (pi_i/k) g_i instead, which is the same for all g only if pi_i = k/n for all i.
-    Statement (horvitz-thompson): With weights 1/(n pi_i), pi_i the probability that worker i is used, the fastest
-    workers' gradients have the mean of all as their expectation.
+    Statement: With weights 1/(n pi_i), pi_i the probability that worker i is used, the fastest workers' gradients have
+    the mean of all as their expectation. Plain averaging, 1/k each, has the expectation sum_i (pi_i/k) g_i instead,
+    which is the same for all g only if pi_i = k/n for all i.
     Kind: identity.
-    Latex (horvitz-thompson): \mathbb{E}\sum_{i\in S}\frac{g_i}{n\pi_i}=\frac1n\sum_ig_i
-    Proof (horvitz-thompson): E of the indicator of i in S is pi_i.
+    Latex: \mathbb{E}\sum_{i\in S}\frac{g_i}{n\pi_i}=\frac1n\sum_ig_i
+    Proof: E of the indicator of i in S is pi_i.
     Source: [horvitz1952generalization].
     probabilities (array_like, shape (n,)): The pi_i in (0, 1].
 

@@ -194,10 +194,15 @@ def dasha_step(lipschitz: float, *, omega: float, workers: float, quadratic: flo
     r"""Longest step of DASHA's theorem, with exact gradients and a = 1/(1 + 2 omega).
 
     Setting: f L-smooth, f_i L_i-smooth, exact gradients; see :func:`dasha_rate`.
-    Statement: gamma <= 1/(L + L~ sqrt(c omega (2 omega + 1)/N)), c = 2 here, also without convexity, and 16 in the
-    paper.
+    Statement: gamma <= 1/(L + L~ sqrt(c omega (2 omega + 1)/N)) with the constant c of the table.
     Kind: identity.
-    Source: derived, see :func:`dasha_rate`; [tyurin2023dasha], Theorem 6.1, has 16.
+
+    Statement (smooth): gamma <= 1/(L + L~ sqrt(2 omega (2 omega + 1)/N)), also without convexity.
+    Source (smooth): derived, see dasha_rate.
+
+    Statement (paper): gamma <= 1/(L + L~ sqrt(16 omega (2 omega + 1)/N)).
+    Source (paper): [tyurin2023dasha], Theorem 6.1.
+
     workers: N; for correlated messages omega divided by the variance factor of their mean.
     quadratic: L~, the root of the mean of the L_i^2.
 
@@ -253,20 +258,22 @@ def prox_skip_rate(step: float, *, mu: float, p: float, form: str = "sharp") -> 
     Setting: x^_i = x_i - gamma (grad f_i(x_i) - h_i); with probability p, jointly for all workers, x_i <- mean x^_j,
     h_i <- h_i + p/gamma (x_i - x^_i), else x_i <- x^_i; sum h_i = 0 at the start; every f_i is L_max-smooth and
     mu-strongly convex; gamma at most :func:`prox_skip_step`.
-    Statement (sharp): E Psi+ <= max((1 - gamma mu)^2, 1 - p^2) Psi, Psi = mean ||x_i - x*||^2 + (gamma/p)^2 mean ||h_i
-    - grad f_i(x*)||^2.
-    Statement (paper): the same with 1 - min(gamma mu, p^2).
-    Kind (sharp): tight.
-    Kind (paper): upper.
-    Latex (sharp): \mathbb{E}\Psi_+\le\max\big((1-\gamma\mu)^2,1-p^2\big)\Psi
-    Latex (paper): \mathbb{E}\Psi_+\le(1-\min(\gamma\mu,p^2))\Psi
-    Attained (sharp): by mu x^2/2 for all workers where all have the same x, and by x^2/(2 gamma) where they differ in
-    h_i.
-    Source (sharp): derived; [mishchenko2022proxskip], Theorem 3.6, has 1 - min(gamma mu, p^2).
-    Source (paper): [mishchenko2022proxskip], Theorem 3.6; derived again.
     Proof: With w_i = x_i - gamma grad f_i(x_i), x^_i = w_i + gamma h_i: averaging projects x^ - (gamma/p) h, so that E
     Psi+ <= mean ||w_i - w_i*||^2 + (1 - p^2) (gamma/p)^2 mean ||h_i - h_i*||^2, and ||w_i - w_i*|| <= (1 - gamma mu)
     ||x_i - x*||.
+
+    Statement (sharp): E Psi+ <= max((1 - gamma mu)^2, 1 - p^2) Psi, Psi = mean ||x_i - x*||^2 + (gamma/p)^2 mean ||h_i
+    - grad f_i(x*)||^2.
+    Kind (sharp): tight.
+    Latex (sharp): \mathbb{E}\Psi_+\le\max\big((1-\gamma\mu)^2,1-p^2\big)\Psi
+    Attained (sharp): by mu x^2/2 for all workers where all have the same x, and by x^2/(2 gamma) where they differ in
+    h_i.
+    Source (sharp): derived; [mishchenko2022proxskip], Theorem 3.6, has 1 - min(gamma mu, p^2).
+
+    Statement (paper): E Psi+ <= (1 - min(gamma mu, p^2)) Psi with the same Psi.
+    Kind (paper): upper.
+    Latex (paper): \mathbb{E}\Psi_+\le(1-\min(\gamma\mu,p^2))\Psi
+    Source (paper): [mishchenko2022proxskip], Theorem 3.6; derived again.
 
     >>> prox_skip_rate(0.25, mu=1.0, p=0.5), prox_skip_rate(0.25, mu=1.0, p=0.75)
     (0.75, 0.5625)
@@ -278,19 +285,25 @@ def prox_skip_rate(step: float, *, mu: float, p: float, form: str = "sharp") -> 
 def perm_k_error(workers: int, mean_square: float, square_of_mean: float, form: str = "PermK") -> float:
     r"""Mean squared error of the mean of N messages with the N parts of one permutation.
 
-    Title (PermK): Disjoint parts of the coordinates have no error if all vectors are equal.
-    Setting: each of N workers sends in expectation a fraction 1/N of the coordinates of its v_i, times N. PermK: parts
-    of one permutation; independent: rand-k with k = d/N; shared: rand-k with the same coordinates for all workers.
-    Statement (PermK): E||mean Q_i(v_i) - mean v_i||^2 = mean ||v_i||^2 - ||mean v_i||^2, exactly.
-    Statement (independent): it is (1 - 1/N) mean ||v_i||^2.
-    Statement (shared): it is (N - 1) ||mean v_i||^2.
+    Setting: Each of N workers sends in expectation a fraction 1/N of the coordinates of its v_i, times N.
     Kind: identity.
-    Latex (PermK): \mathbb{E}\|\tfrac1N\sum_iQ_i(v_i)-\bar v\|^2=\tfrac1N\sum_i\|v_i\|^2-\|\bar v\|^2
-    Latex (independent): (1-\tfrac1N)\,\tfrac1N\sum_i\|v_i\|^2
-    Latex (shared): (N-1)\,\|\bar v\|^2
     Proof: One worker, drawn uniformly, sends a coordinate: the mean of the messages is there the v_ij of a random
     worker i.
     Source: derived; [szlendak2022permutation], where PermK is defined.
+
+    Title (PermK): Disjoint parts of the coordinates have no error if all vectors are equal.
+    Statement (PermK): With the N parts of one permutation, E||mean Q_i(v_i) - mean v_i||^2 = mean ||v_i||^2 - ||mean
+    v_i||^2, exactly.
+    Latex (PermK): \mathbb{E}\|\tfrac1N\sum_iQ_i(v_i)-\bar v\|^2=\tfrac1N\sum_i\|v_i\|^2-\|\bar v\|^2
+
+    Statement (independent): With rand-k and k = d/N, independently for all workers, the error is (1 - 1/N) mean
+    ||v_i||^2.
+    Latex (independent): (1-\tfrac1N)\,\tfrac1N\sum_i\|v_i\|^2
+
+    Statement (shared): With rand-k, k = d/N and the same coordinates for all workers, the error is (N - 1) ||mean
+    v_i||^2.
+    Latex (shared): (N-1)\,\|\bar v\|^2
+
     mean_square: (1/N) sum_i ||v_i||^2.
     square_of_mean: The square of the mean's norm.
 
@@ -337,22 +350,24 @@ def qsvrg_factor(
 ) -> float:
     r"""Factor by which an epoch of QSVRG reduces the gap.
 
-    Title (rate): QSVRG reduces the gap by the factor 0.9 in an epoch.
     Setting: as in this module's docstring; E Q(v) = v, E||Q(v) - v||^2 <= omega ||v||^2; N workers draw and quantize
     independently; a constant step size with gamma A < 2.
     Statement: E f(y+) - f* <= rho (f(y) - f*) with rho = (2/(mu gamma T) + gamma C)/(2 - gamma A), A = 2 L (1 - 1/N) +
     C and C = 4 L (1 + omega)/N.
-    Statement (rate): With QSGD at s = sqrt(d), gamma = 1/(10 (1 + omega) L) and T = ceil(20 (1 + omega) L/mu), E f(y_p)
-    - f* <= 0.9^p (f(y_0) - f*): an epoch's factor is at most 7/8.
     Kind: upper.
     Latex: \rho=\frac{2/(\mu\gamma T)+\gamma C}{2-\gamma A},\quad A=2L\big(1-\tfrac1N\big)+C,\ C=\tfrac{4L(1+\omega)}N
-    Latex (rate): \mathbb{E}f(y_p)-f^*\le 0.9^p\,(f(y_0)-f^*)
     Attained: no instance is known; its lemmas are attained
-    Proof (rate): qsvrg.factor at these gamma and T: (1 + 0.4)/(2 - 0.4) for N = 1, and less for more workers.
     Source: derived, after Johnson, Zhang, NIPS 2013, Theorem 1 (N = 1, omega = 0). In expectation ||x+ - x*||^2 <= ||x
     - x*||^2 - 2 gamma (f(x) - f*) + gamma^2 ||mean Q||^2; the second moment of the mean is at most (1 - 1/N) times
     ||grad f||^2 <= 2 L (f - f*) and (1 + omega)/N times that of svrg_second_moment; sum over the epoch.
+
+    Title (rate): QSVRG reduces the gap by the factor 0.9 in an epoch.
+    Statement (rate): With QSGD at s = sqrt(d), gamma = 1/(10 (1 + omega) L) and T = ceil(20 (1 + omega) L/mu), E f(y_p)
+    - f* <= 0.9^p (f(y_0) - f*): an epoch's factor is at most 7/8.
+    Latex (rate): \mathbb{E}f(y_p)-f^*\le 0.9^p\,(f(y_0)-f^*)
+    Proof (rate): qsvrg.factor at these gamma and T: (1 + 0.4)/(2 - 0.4) for N = 1, and less for more workers.
     Source (rate): [alistarh2017qsgd], Theorem 3.6, which has gamma = O(1/L) and T = O(L/mu); the constants are derived.
+
     inner (int): T.
 
     >>> qsvrg_factor(20, step=0.1, lipschitz=1.0, mu=1.0)  # (1 + 0.4)/(2 - 0.4)
@@ -399,10 +414,16 @@ def qsvrg_bits(d: int, inner: int, bits: float, float_bits: int = 32, form: str 
     r"""Bits that a worker sends in an epoch of QSVRG.
 
     Setting: T messages of at most ``bits`` bits in expectation, and a full gradient in d floats of F bits.
-    Statement: sharp: T bits + F d; paper: (F + 2.8 d)(T + 1) + F d, for s = sqrt(d) levels, independent of ``bits``.
-    Kind: tight (sharp, for codes of fixed width), upper (paper).
+
+    Statement (sharp): The bits are at most T bits + F d.
+    Kind (sharp): tight for codes of fixed width.
     Latex (sharp): \mathrm{bits}\le T\,\mathbb{E}|\mathrm{code}(Q_s)| + Fd\ \ [\le (F+2.8d)(T+1)+Fd]
-    Source: derived; [alistarh2017qsgd], Theorem 3.6 (paper), with the code of its Corollary 3.3.
+    Source (sharp): derived; [alistarh2017qsgd], Theorem 3.6, has (F + 2.8 d)(T + 1) + F d.
+
+    Statement (paper): The bits are at most (F + 2.8 d)(T + 1) + F d, for s = sqrt(d) levels, independent of ``bits``.
+    Kind (paper): upper.
+    Source (paper): [alistarh2017qsgd], Theorem 3.6, with the code of its Corollary 3.3.
+
     inner (int): T.
     bits (float): Expected bits of a message.
     float_bits (int): F.

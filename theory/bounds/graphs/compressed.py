@@ -44,22 +44,29 @@ def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") ->
 def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
     r"""Rate c of CHOCO-Gossip in its theorem.
 
-    Title (gossip): CHOCO-Gossip, from its lemmas.
     Setting: as for :func:`choco_gamma`.
-    Statement: every round multiplies E_t = E sum_i (||x_i - mean||^2 + ||x_i - xhat_i||^2), where xhat_i includes the
-    message of the round, by at most 1 - c, c = rho^2 delta/82; c = rho^2 delta/17 also holds.
+    Statement: Every round multiplies E_t = E sum_i (||x_i - mean||^2 + ||x_i - xhat_i||^2), where xhat_i includes the
+    message of the round, by at most 1 - c.
+    Kind: upper.
+
+    Statement (derived): Every round multiplies E_t by at most 1 - rho^2 delta/17.
+    Source (derived): derived from :func:`choco_lemma_factor`, as beta is at most 2 - rho.
+
+    Statement (theorem): Every round multiplies E_t by at most 1 - rho^2 delta/82.
+    Source (theorem): [koloskova2019decentralized], Theorem 2.
+
+    Title (gossip): CHOCO-Gossip, from its lemmas.
     Statement (gossip): With gamma_c = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), the two
     lemmas on the terms of a round give a factor of at most 1 - rho^2 delta/17; the theorem has 82 in place of 17.
-    Kind: upper.
     Kind (gossip): lower.
-    Latex (gossip, derived): \mathcal E_{t+1}\le\Big(1-\tfrac{\rho^2\delta}{17}\Big)\,\mathcal
-    E_t,\quad\gamma_c=\frac{\rho\,\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}
-    Proof (gossip, derived): Young's inequality for x - mean and for x - xhat, the contraction for the latter; the
-    larger of the two sums of coefficients is below 1 - rho^2 delta/17, where beta <= 2 - rho is used.
-    Source: [koloskova2019decentralized], Theorem 2; 17 is derived from :func:`choco_lemma_factor`, as beta is at most 2
-    - rho.
     Source (gossip): [koloskova2019decentralized], Theorem 2, with rho and not rho^2 in the numerator of gamma_c.
     Known (gossip): derived
+
+    Latex (derived, gossip): \mathcal E_{t+1}\le\Big(1-\tfrac{\rho^2\delta}{17}\Big)\,\mathcal
+    E_t,\quad\gamma_c=\frac{\rho\,\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}
+    Proof (derived, gossip): Young's inequality for x - mean and for x - xhat, the contraction for the latter; the
+    larger of the two sums of coefficients is below 1 - rho^2 delta/17, where beta <= 2 - rho is used.
+
     rho: The spectral gap.
     form (str): "theorem" for 82, "derived" for 17.
 
@@ -74,23 +81,25 @@ def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
     r"""Bound on the distances after T rounds of CHOCO-Gossip with the theorem's consensus step.
 
     Title: CHOCO-Gossip with the theorem's step.
-    Title (gossip.quoted): The consensus step of CHOCO-Gossip, as printed.
     Setting: as for :func:`choco_rate`.
     Statement: The distances from the mean are at most (1 - rho^2 delta/82)^T E_0 after T rounds.
-    Statement (gossip.quoted): With gamma_c = rho^2 delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), E_T
-    <= (1 - rho^2 delta/82)^T E_0.
     Kind: upper.
     Latex: \mathbb E\sum_i\|x_i-\bar x\|^2\le\Big(1-\tfrac{\rho^2\delta}{82}\Big)^T\mathcal E_0
+    Source: [koloskova2019decentralized], Theorem 2.
+    Known: quoted
+
+    Title (gossip.quoted): The consensus step of CHOCO-Gossip, as printed.
+    Statement (gossip.quoted): With gamma_c = rho^2 delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), E_T
+    <= (1 - rho^2 delta/82)^T E_0.
     Latex (gossip.quoted): \gamma_c=\frac{\rho^2\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}\ \Rightarrow\
     \mathcal E_T\le\Big(1-\tfrac{\rho^2\delta}{82}\Big)^T\mathcal E_0
     Proof (gossip.quoted): In full precision, delta = 1, CHOCO-Gossip is x = (I + gamma_c (W - I)) x, and the slowest
     mode has the factor 1 - gamma_c rho. With rho^2 in gamma_c that is 1 - O(rho^3), and the stated rate is 1 -
     O(rho^2).
-    Source: [koloskova2019decentralized], Theorem 2.
     Source (gossip.quoted): [koloskova2020decentralized], Theorem 4.1, as the step of [koloskova2019decentralized],
     Theorem 2.
-    Known: quoted
     Known (gossip.quoted): read
+
     rho: The spectral gap, in (0, 1].
     rounds: T.
     start: E_0.
@@ -188,21 +197,23 @@ def choco_factor(eigenvalues: ArrayLike, kept: float, gamma: float) -> float:
     r"""Exact asymptotic factor per round of CHOCO-Gossip with random sparsification.
 
     Title: The exact factor of CHOCO-Gossip with random sparsification.
-    Title (best-gamma): The best consensus step is far from the theorem's.
     Setting: each coordinate of a difference is sent with the same probability (rand-k: k/d), without scaling and
     independently of the other workers; a vertex-transitive graph (a ring, a torus, a hypercube).
     Statement: E sum_i ||x_i - mean||^2 falls like the t-th power of the spectral radius of the second moments' matrix.
-    Statement (best-gamma): With the step found by search, CHOCO-Gossip with rand-k on a ring contracts by the exact
-    factor, and no other step has a smaller one.
     Kind: identity.
-    Kind (best-gamma): lower.
     Latex: \lim_t\big(\mathbb E\|X_t-\bar X\|^2\big)^{1/t}=\varrho(M_{\gamma_c})
-    Latex (best-gamma): \gamma_c^*=\arg\min_{\gamma_c}\varrho(M_{\gamma_c})
     Proof: The covariance of (x, xhat) has an exact recursion; on a vertex-transitive graph it separates into one
     recursion of three numbers for each eigenvector, coupled by the mean error.
-    Proof (best-gamma): By computing the factor on a fine grid.
     Source: derived; in the basis of eigenvectors only the errors couple the modes, by the mean over all workers.
+
+    Title (best-gamma): The best consensus step is far from the theorem's.
+    Statement (best-gamma): With the step found by search, CHOCO-Gossip with rand-k on a ring contracts by the exact
+    factor, and no other step has a smaller one.
+    Kind (best-gamma): lower.
+    Latex (best-gamma): \gamma_c^*=\arg\min_{\gamma_c}\varrho(M_{\gamma_c})
+    Proof (best-gamma): By computing the factor on a fine grid.
     Source (best-gamma): derived.
+
     eigenvalues (array_like, shape (N,)): Of W.
     kept: The fraction of coordinates that are sent.
     gamma: The consensus step.
@@ -293,16 +304,18 @@ def ring_dcd_share(workers: int) -> float:
 def dcd_energy_factor(eigenvalues: ArrayLike, alpha_squared: float) -> float:
     r"""Exact asymptotic factor per round of DCD-PSGD without gradients.
 
-    Title (run): The covariance of DCD-PSGD follows the operator.
     Setting: as for :func:`dcd_threshold`.
     Statement: E sum_i ||x_i - mean||^2 is multiplied by the spectral radius of diag(lambda_i^2) + (alpha^2/N) 1 v^T,
     v_i = (1 - lambda_i)^2, over the modes i >= 2; the moment of the mean grows by their contributions.
-    Statement (run): After T rounds without gradients E sum_i ||x_i - mean||^2 is that of the covariance operator.
     Kind: identity.
+    Source: derived, as :func:`dcd_threshold`.
+
+    Title (run): The covariance of DCD-PSGD follows the operator.
+    Statement (run): After T rounds without gradients E sum_i ||x_i - mean||^2 is that of the covariance operator.
     Latex (run): P_{t+1}=WP_tW+\alpha^2\operatorname{diag}\big((W-I)P_t(W-I)\big)
     Proof (run): Unbiased rand-k has the mean squared error (d/k - 1)||z||^2, independently for each worker.
-    Source: derived, as :func:`dcd_threshold`.
     Source (run): derived.
+
     eigenvalues (array_like, shape (N,)): Of W.
     alpha_squared: alpha^2.
 

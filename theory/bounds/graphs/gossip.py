@@ -21,20 +21,18 @@ from ..closed_form import formula
 def ring_gossip_factor(workers: int) -> float:
     r"""Contraction of the workers' distances from their mean by a round of gossip on a ring.
 
-    Title (ring): Gossip on a ring.
+    Title: Gossip on a ring.
     Setting: N workers in a ring; in a round each worker replaces its vector by the mean of its own and its two
     neighbours' vectors.
-    Statement: the mean does not change, and ``sum_k ||x_k - mean||^2`` is multiplied by at most the square of ``1 -
-    (2/3) (1 - cos(2 pi/N))``. So it takes about ``N^2/13`` rounds to reduce the distances by a factor e.
-    Statement (ring): If every worker replaces its vector by the mean of its own and its two neighbours' vectors, the
-    mean does not change, and the distances from it are multiplied by at most 1 - (2/3) (1 - cos(2 pi/N)).
-    Kind: tight (x_k = cos(2 pi k/N)).
-    Latex (ring): \|X_+-\bar X\|_F\le\Big(1-\tfrac23\big(1-\cos\tfrac{2\pi}N\big)\Big)\|X-\bar X\|_F
-    Attained (ring): by a cosine around the ring.
-    Proof (ring): W is symmetric with the eigenvalues 1/3 + (2/3) cos(2 pi j/N); its largest below 1 belongs to j = 1,
-    and from N = 4 on that is at least 1/3, while none is below -1/3.
-    Source: derived; the eigenvalues of the circulant matrix with weights 1/3 are 1/3 + (2/3) cos(2 pi j/N).
-    Source (ring): derived, from the eigenvalues of a circulant matrix.
+    Statement: If every worker replaces its vector by the mean of its own and its two neighbours' vectors, the mean does
+    not change, and the distances from it are multiplied by at most 1 - (2/3) (1 - cos(2 pi/N)). So it takes about
+    N^2/13 rounds to reduce the distances by a factor e.
+    Kind: tight.
+    Latex: \|X_+-\bar X\|_F\le\Big(1-\tfrac23\big(1-\cos\tfrac{2\pi}N\big)\Big)\|X-\bar X\|_F
+    Attained: by a cosine around the ring.
+    Proof: W is symmetric with the eigenvalues 1/3 + (2/3) cos(2 pi j/N); its largest below 1 belongs to j = 1, and from
+    N = 4 on that is at least 1/3, while none is below -1/3.
+    Source: derived, from the eigenvalues of a circulant matrix.
 
     Raises
     ------
@@ -52,23 +50,25 @@ def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
     r"""Spectral gap of a graph with Metropolis weights: a round of gossip contracts by 1 - gap.
 
     Title: Spectral gaps of graphs.
-    Title (contraction): A round of gossip contracts by the spectral gap.
     Setting: N workers; W has the weight 1/(1 + the larger degree) on each edge.
     Statement: 1 - max(|lambda_2|, |lambda_N|) is (2/3)(1 - cos(2 pi/N)) on a ring, (2/5)(1 - cos(2 pi/m)) on a torus
     whose longer side is m, 2/(1 + log2 N) on a hypercube, 1 on a complete graph, 1/N on a star.
-    Statement (contraction): A round multiplies the distances from the mean by at most 1 - gap, and by exactly that for
-    the second eigenvector.
     Kind: identity.
-    Kind (contraction): tight.
     Latex: 1-\max_{i\ge2}|\lambda_i|=\tfrac23\big(1-\cos\tfrac{2\pi}N\big),\ \tfrac25\big(1-\cos\tfrac{2\pi}m\big),\
     \tfrac2{1+\log_2N},\ 1,\ \tfrac1N
+    Source: derived, from the eigenvalues of circulant matrices and of their products; a star's W is I - L/N, and L has
+    0, 1 and N.
+
+    Title (contraction): A round of gossip contracts by the spectral gap.
+    Statement (contraction): A round multiplies the distances from the mean by at most 1 - gap, and by exactly that for
+    the second eigenvector.
+    Kind (contraction): tight.
     Latex (contraction): \|X_+-\bar X\|_F\le\max_{i\ge2}|\lambda_i|\,\|X-\bar X\|_F
     Attained (contraction): the second eigenvector of W.
     Proof (contraction): X - mean has no component along the first eigenvector, and W multiplies the others by their
     eigenvalues.
-    Source: derived, from the eigenvalues of circulant matrices and of their products; a star's W is I - L/N, and L has
-    0, 1 and N.
     Source (contraction): derived, from the spectral theorem.
+
     graph (str): "ring", "torus", "hypercube", "complete" or "star".
     workers: N, at least 3; on a hypercube a power of 2.
     height: For a torus, one side, 0 for a square; both sides are at least 3.
@@ -289,23 +289,25 @@ def gradient_tracking_factor(eigenvalues: ArrayLike, *, step: float, curvature: 
     r"""Exact asymptotic factor per step of gradient tracking on quadratics of the same curvature, without noise.
 
     Title: The factor of gradient tracking on quadratics.
-    Title (unbiased): Gradient tracking has no bias
     Setting: f_i = (a/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j - gamma y_i.
-    Setting (unbiased): f_i = (a_i/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j -
-    gamma y_i.
     Statement: ||x - x*||, x* the mean of the b_i, is asymptotically multiplied by the largest modulus of the mean's
     factor 1 - gamma a and, for every other mode, of the roots of (z - lambda)^2 + gamma a (z - 1); if it is below 1,
     all models converge to x*.
-    Statement (unbiased): With different data and curvatures every model of gradient tracking converges to the minimum
-    of the mean if the step is small.
     Kind: identity.
     Latex: \varrho=\max\{|1-\gamma a|,\ |z|:(z-\lambda_i)^2+\gamma a(z-1)=0\}
-    Latex (unbiased): x_i\to x^*=\frac{\sum_ia_ib_i}{\sum_ia_i}
     Proof: x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - gamma a (x_t - x_{t-1}) in each mode; for lambda = 1
     the other root is 1, which tracking excludes.
-    Proof (unbiased): The mean of the y_i is the mean of the gradients, and a fixed point has equal x_i and y_i = 0.
     Source: derived; x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - gamma a (x_t - x_{t-1}) in each mode.
+
+    Title (unbiased): Gradient tracking has no bias
+    Setting (unbiased): f_i = (a_i/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j -
+    gamma y_i.
+    Statement (unbiased): With different data and curvatures every model of gradient tracking converges to the minimum
+    of the mean if the step is small.
+    Latex (unbiased): x_i\to x^*=\frac{\sum_ia_ib_i}{\sum_ia_i}
+    Proof (unbiased): The mean of the y_i is the mean of the gradients, and a fixed point has equal x_i and y_i = 0.
     Source (unbiased): derived; Nedic, Olshevsky, Shi, SIAM J. Optim. 27 (2017).
+
     eigenvalues (array_like, shape (N,)): Of W.
     step: gamma.
     curvature: a.

@@ -19,30 +19,33 @@ def local_sgd_fixed_point(
 ) -> np.ndarray:
     r"""Fixed point of local gradient descent if each worker has its own quadratic.
 
-    Title (fixed-point): Fixed point of local steps on different data.
-    Title (proximal): Fixed point of FedProx.
     Setting: f_k(x) = (x - b_k)' A_k (x - b_k)/2 for worker k, all workers with equal weights in the mean; in every
     round each takes H local steps of the constant size gamma, and then all average. Exact gradients, or rows that a
     worker draws independently for each step from its own data; then the statement is about E x.
-    Statement: the only fixed point is ``(sum_k (I - M_k))^-1 sum_k (I - M_k) b_k`` with ``M_k = (I - gamma A_k)^H``,
-    and the iterates converge to it. For H = 1 it is the minimiser of the mean of the f_k; for H to infinity, and 0 <
-    gamma A_k < 2, the plain mean of the b_k.
+    Statement: The only fixed point is ``(sum_k (I - M_k))^-1 sum_k (I - M_k) b_k`` with ``M_k = (I - gamma A_k)^H``,
+    and the iterates converge to it. For H = 1 it is the minimiser of the mean of the f_k. For H to infinity, and 0 <
+    gamma A_k < 2, it is the plain mean of the b_k.
+    Kind: identity.
+    Source: derived. The fixed point of local steps differs from the minimiser: [malinovskiy2020local].
+
+    Title (fixed-point): Fixed point of local steps on different data.
     Statement (fixed-point): If each worker has its own quadratic, rounds of H local steps of size gamma converge to the
     minimiser of the sum of other quadratics, with the curvatures I - (I - gamma A_k)^H.
-    Statement (proximal): If each adds rho/2 |y - x|^2 to its quadratic, x the model at the start of the round, rounds
-    converge to the minimiser of the sum of the quadratics with the curvatures (I - (I - gamma (A_k + rho))^H) (A_k +
-    rho)^-1 A_k: for long rounds it tends to x* as rho grows, for H = 1 it is x*.
-    Kind: identity.
-    Latex (proximal): x_\infty=\Big(\sum_k P_k\Big)^{-1}\sum_k P_k b_k,\quad P_k=(I-(I-\gamma(A_k+\rho I))^H)\,
-        (A_k+\rho I)^{-1}A_k
-    Proof (proximal): The local steps contract to (A_k + rho)^-1 (A_k b_k + rho x), which is x minus
-    (A_k + rho)^-1 A_k (x - b_k).
-    Source (proximal): derived; the method is that of [li2020fedprox], whose rates are not used.
     Latex (fixed-point): x_\infty=\Big(\sum_k (I-M_k)\Big)^{-1}\sum_k (I-M_k)\,b_k,\quad M_k=(I-\gamma A_k)^H
     Proof (fixed-point): H steps take x to b_k + M_k (x - b_k), and the mean over k is affine. A row that is drawn for
     each step is independent of the worker's iterate, so E x follows the same recursion.
-    Source: derived. The fixed point of local steps differs from the minimiser: [malinovskiy2020local].
     Source (fixed-point): derived; [malinovskiy2020local].
+
+    Title (proximal): Fixed point of FedProx.
+    Statement (proximal): If each adds rho/2 |y - x|^2 to its quadratic, x the model at the start of the round, rounds
+    converge to the minimiser of the sum of the quadratics with the curvatures (I - (I - gamma (A_k + rho))^H) (A_k +
+    rho)^-1 A_k: for long rounds it tends to x* as rho grows, for H = 1 it is x*.
+    Latex (proximal): x_\infty=\Big(\sum_k P_k\Big)^{-1}\sum_k P_k b_k,\quad P_k=(I-(I-\gamma(A_k+\rho I))^H)\,
+    (A_k+\rho I)^{-1}A_k
+    Proof (proximal): The local steps contract to (A_k + rho)^-1 (A_k b_k + rho x), which is x minus (A_k + rho)^-1 A_k
+    (x - b_k).
+    Source (proximal): derived; the method is that of [li2020fedprox], whose rates are not used.
+
     curvatures (array_like, shape (N, d, d) or (N,)): The A_k, symmetric; numbers if d = 1.
     minimisers (array_like, shape (N, d) or (N,)): The b_k.
     step: gamma.

@@ -141,21 +141,23 @@ def local_sgd_nonconvex(
 ) -> float:
     r"""Bound on the mean squared gradient of local SGD at the workers' mean, without convexity.
 
-    Title (sharp): Local SGD without convexity.
     Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2, independent over the
     workers, with E||g_t^k||^2 <= M^2; constant step size gamma <= 1/L.
     Statement: (1/T) sum_{t<T} E||grad f(xbar_t)||^2 <= 2 (f(x_0) - f*)/(gamma T) + gamma L sigma^2/N + L^2 D with D as
     in `local_sgd_deviation`: gamma^2 M^2 (H - 1)^2 (sharp) or 4 gamma^2 M^2 H^2 (paper). With gamma = sqrt(N/T)/L and H
     <= T^(1/4)/N^(3/4) it is O(1/sqrt(N T)), in (N T)^(3/4) rounds.
     Kind: upper (on (L/2)||x||^2 with H = 1 and gamma = 1/L it is attained up to sigma^2/(N T)).
+    Source: Yu, Yang, Zhu, AAAI 2019, Theorem 1 (paper), which Yu and Jin, ICML 2019, compare with; derived again.
+
+    Title (sharp): Local SGD without convexity.
     Latex (sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(\bar x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma
     L\sigma^2}N+4\gamma^2M^2H^2L^2
     Attained (sharp): the first two terms by (L/2)||x||^2 with the step 1/L; the third in each of its lemmas
     Proof (sharp): f(xbar_+) <= f - (gamma/2)||grad f(xbar)||^2 + (gamma/2)||grad f(xbar) - mean grad f(x^k)||^2 + L
     gamma^2 sigma^2/(2 N) for gamma <= 1/L; the difference is at most L^2 times the mean squared deviation.
-    Source: Yu, Yang, Zhu, AAAI 2019, Theorem 1 (paper), which Yu and Jin, ICML 2019, compare with; derived again.
     Source (sharp): Yu, Yang, Zhu, Parallel restarted SGD with faster convergence and less communication, AAAI 2019,
     Theorem 1.
+
     step: gamma.
     second_moment, variance: M^2 and sigma^2, at least 0, sigma^2 <= M^2.
     form ({"sharp", "paper"}):
@@ -174,12 +176,17 @@ def local_sgd_deviation(step: float, *, local_steps: int, second_moment: float, 
     """Bound on the workers' mean squared distance from their mean.
 
     Setting: E||g_t^k||^2 <= M^2; step sizes that do not increase.
-    Statement: (1/N) sum_k E||xbar_t - x_t^k||^2 is at most paper: 4 gamma_t^2 M^2 H^2, if gamma_t <= 2 gamma_{t+H};
-    sharp: gamma^2 M^2 (H - 1)^2 for the step size gamma right after the last exchange, since at most H - 1 steps were
-    taken since; 0 for H = 1.
     Kind: upper.
-    Source: [stich2019local], Lemma 3.3 (paper); sharp is derived: the mean over k of ||y_k - mean||^2 is at most that
-    of ||y_k||^2, and ||sum of m vectors||^2 <= m times the sum of their squares.
+
+    Statement (sharp): (1/N) sum_k E||xbar_t - x_t^k||^2 <= gamma^2 M^2 (H - 1)^2 for the step size gamma right after
+    the last exchange. It is 0 for H = 1.
+    Proof (sharp): At most H - 1 steps were taken since the last exchange. The mean over k of ||y_k - mean||^2 is at
+    most that of ||y_k||^2, and ||sum of m vectors||^2 is at most m times the sum of their squares.
+    Source (sharp): derived.
+
+    Statement (paper): (1/N) sum_k E||xbar_t - x_t^k||^2 <= 4 gamma_t^2 M^2 H^2 if gamma_t <= 2 gamma_{t+H}.
+    Source (paper): [stich2019local], Lemma 3.3.
+
     step: gamma_t (paper), or the step size after the last exchange (sharp).
 
     >>> [local_sgd_deviation(0.5, local_steps=3, second_moment=2.0, form=form) for form in ("sharp", "paper")]
@@ -226,18 +233,20 @@ def local_sgd_deviation_exact(since: int, *, step: float, curvature: float, vari
 def local_steps_limit(samples: int, workers: int, convex: bool = True) -> int:
     r"""The number of local steps up to which local SGD has the rate of parallel SGD.
 
-    Title (speed-up): Local SGD: N workers divide the error by N while H = O(sqrt(T/N))
     Setting: T gradients for each worker; f strongly convex as in :func:`local_sgd`, or not convex as in
     :func:`local_sgd_nonconvex` (``convex=False``).
     Statement: H = O(sqrt(T/N)), hence T/H = Omega(sqrt(N T)) rounds, where f is strongly convex; H =
     O(T^(1/4)/N^(3/4)), hence Omega((N T)^(3/4)) rounds, where it is not convex.
+    Kind: rate.
+    Source: [stich2019local], Corollary 2.3; Yu, Yang, Zhu, AAAI 2019, Corollary 1 (not convex).
+
+    Title (speed-up): Local SGD: N workers divide the error by N while H = O(sqrt(T/N))
     Statement (speed-up): On a strongly convex function that is not quadratic, E f(xhat_T) - f* falls like 1/N with H =
     sqrt(T/N).
-    Kind: rate.
     Latex (speed-up): \mathbb{E}f(\hat x_T)-f^*=O\Big(\frac{\sigma^2}{\mu NT}\Big),\quad H=O(\sqrt{T/N})
     Proof (speed-up): local-sgd.theorem: the term with H^2/T^2 is then no larger than 1/(N T).
-    Source: [stich2019local], Corollary 2.3; Yu, Yang, Zhu, AAAI 2019, Corollary 1 (not convex).
     Source (speed-up): [stich2019local], Corollary 2.3.
+
     samples: T.
     convex: Whether f is strongly convex, not only smooth.
 

@@ -31,23 +31,25 @@ def below_frontier(theta: float, factor: float, frontier: str) -> None:
 def conef_factor(theta: float, residual: float) -> float:
     r"""Growth factor of the mean square of a compressed memory in a step.
 
-    Title (frontier): Condition for a bounded compressed memory.
-    Title (quantizer): Quantizers that keep a memory bounded at 90 % compression.
     Setting: ConEF without gradients, g_t = 0: e_{t+1} = C(e_t - Q(e_t)).
     Statement: E||e_{t+1}||^2 <= kappa E||e_t||^2 with kappa = (1 + theta) residual.
+    Kind: tight (an equality if both compressors' errors are equalities, as for random-k and a fresh count sketch).
+    Source: derived: E||C(u)||^2 = ||u||^2 + E||C(u) - u||^2. Algorithm: [li2023contractive].
+
+    Title (frontier): Condition for a bounded compressed memory.
     Statement (frontier): Without gradients random-k and a fresh count sketch multiply E||e||^2 in every step by kappa =
     (1 + theta) r, so it tends to 0 if and only if kappa < 1; with independent buckets that is w > r (d - 1)/(1 - r).
+    Kind (frontier): identity.
+    Latex (frontier): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\,r\,\mathbb{E}\|e_t\|^2
+
+    Title (quantizer): Quantizers that keep a memory bounded at 90 % compression.
     Statement (quantizer): With random-k and k = d/10 for the gradients, QSGD with 16 levels and a norm for every 40
     coordinates keeps kappa < 1 (about 6 bits a coordinate); with 4 levels kappa > 1 already for Gaussian vectors.
-    Kind: tight (an equality if both compressors' errors are equalities, as for random-k and a fresh count sketch).
-    Kind (frontier): identity.
     Kind (quantizer): upper.
-    Latex (frontier): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\,r\,\mathbb{E}\|e_t\|^2
     Latex (quantizer): 0.9\,(1+\theta_{16})<1<0.9\,(1+\theta_4)
     Attained (quantizer): by vectors whose entries lie half-way between two levels.
     Proof (quantizer): theta is at most the closed form of QSGD's variance for a bucket; for a given vector it is the
     chord sum.
-    Source: derived: E||C(u)||^2 = ||u||^2 + E||C(u) - u||^2. Algorithm: [li2023contractive].
     Source (quantizer): derived; algorithm: [li2023contractive].
 
     Returns
@@ -66,10 +68,15 @@ def conef_frontier(residual: float, version: str = "conef") -> float:
     """Variance of the error compressor from which a compressed memory is unbounded.
 
     Setting: ConEF, or iConEF in its version v1 or v2 (see :func:`iconef_variance`).
-    Statement: kappa < 1 if and only if theta is below: conef: 1/residual - 1; v1: its square root;
-    v2: (1/residual - 1)/residual.
+    Statement: kappa < 1 if and only if theta is below the number of the table.
     Kind: identity.
     Source: derived: solve (1 + theta) residual = 1, with theta^2 (v1) or theta residual (v2) in place of theta.
+
+    Statement (conef): kappa < 1 if and only if theta < 1/residual - 1.
+
+    Statement (v1): kappa < 1 if and only if theta < sqrt(1/residual - 1).
+
+    Statement (v2): kappa < 1 if and only if theta < (1/residual - 1)/residual.
 
     Returns
     -------
@@ -89,21 +96,23 @@ def conef_frontier(residual: float, version: str = "conef") -> float:
 def conef_loss(theta: float, memory: float, workers: int = 1) -> float:
     r"""Bound on the mean squared error of compressing the memory in a step, given its size after the step.
 
-    Title (identity): The error of a compressed memory has mean zero.
     Setting: ConEF on N workers, each with E||e_{t+1}||^2 = M; C's random numbers are independent across workers.
     Statement: xi_t, the mean of C(u) - u over the workers, has the mean 0 and E||xi_t||^2 <= theta M/((1 + theta) N).
-    Statement (identity): x_t minus the workers' mean memory is SGD's iterate minus the sum of the error compressor's
-    errors; these have mean zero, are uncorrelated from step to step, and N workers divide the variance of their mean by
-    N.
     Kind: tight (an equality if C's error is one: ``equal C``).
     Latex:
     x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\tfrac{\gamma}{N}\sum_wg_s^w-\sum_{s<t}\xi_s,\quad\mathbb{E}\|\xi_s\|^2=\frac{\theta}{(1+\theta)N}\mathbb{E}\|e_{s+1}\|^2
+    Source: derived: E||C(u) - u||^2 <= theta ||u||^2 is equivalent to E||C(u) - u||^2 <= theta/(1 + theta) E||C(u)||^2.
+
+    Title (identity): The error of a compressed memory has mean zero.
+    Statement (identity): x_t minus the workers' mean memory is SGD's iterate minus the sum of the error compressor's
+    errors; these have mean zero, are uncorrelated from step to step, and N workers divide the variance of their mean by
+    N.
     Kind (identity): identity.
     Latex (identity):
     x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\tfrac{\gamma}{N}\sum_wg_s^w-\sum_{s<t}\xi_s,\quad\mathbb{E}\|\xi_s\|^2=\frac{\theta}{(1+\theta)N}\mathbb{E}\|e_{s+1}\|^2
     Proof (identity): x - mean e decreases by mean (Q(p) + C(p - Q(p)) - e), which is gamma mean g + xi with xi = mean
     (C(u) - u).
-    Source: derived: E||C(u) - u||^2 <= theta ||u||^2 is equivalent to E||C(u) - u||^2 <= theta/(1 + theta) E||C(u)||^2.
+
     memory: M.
 
     >>> conef_loss(0.5, 6.0, workers=4)
@@ -145,19 +154,23 @@ def conef_memory(
 
     Setting: ConEF, constant step size gamma, E||g_t||^2 <= M^2; g_{t+1} does not depend on C's random numbers in step t
     (it may depend on x_{t+1}, which does not yet depend on them).
-    Statement: with kappa = (1 + theta) residual,
-    sharp: E||e_t||^2 <= kappa P_{t-1}, where P_0 = gamma^2 M^2 and
-    P_{t+1} = (gamma M + sqrt(residual P_t))^2 + theta residual P_t;
-    for t -> infinity P = gamma^2 M^2/(sqrt(1 - theta residual) - sqrt(residual))^2, which is
-    gamma^2 M^2 (sqrt(residual) + sqrt(1 - theta residual))^2/(1 - kappa)^2;
-    minkowski: E||e_t||^2 <= gamma^2 M^2 kappa ((1 - kappa^(t/2))/(1 - sqrt(kappa)))^2.
-    Kind: tight (sharp: attained at every t by Q(v) = (1 - sqrt(residual)) v, an equal C, and gradients along the last
-    error p_t - Delta_t, scaled to E||g||^2 = M^2), upper (minkowski).
+    Proof: E||p_{t+1}||^2 = E||gamma g + u||^2 + E||C(u) - u||^2 for u = p_t - Delta_t; then Minkowski's inequality, for
+    the first part (sharp) or for both (minkowski).
+    Source: derived; theta = 0 gives ``memory_error``.
+
+    Statement (sharp): With kappa = (1 + theta) residual, E||e_t||^2 <= kappa P_{t-1}, where P_0 = gamma^2 M^2 and
+    P_{t+1} = (gamma M + sqrt(residual P_t))^2 + theta residual P_t. For t -> infinity P tends to gamma^2 M^2/(sqrt(1 -
+    theta residual) - sqrt(residual))^2 = gamma^2 M^2 (sqrt(residual) + sqrt(1 - theta residual))^2/(1 - kappa)^2.
+    Kind (sharp): tight.
     Latex (sharp): \mathbb{E}\|e_t\|^2\le\frac{\kappa\,\gamma^2M^2}{(\sqrt{1-\theta r}-\sqrt
     r)^2}\le\frac{\kappa\,\gamma^2M^2}{(1-\sqrt\kappa)^2}
-    Attained (sharp): by Q(v) = (1 - sqrt(r)) v and gradients along the last error
-    Source: derived: E||p_{t+1}||^2 = E||gamma g + u||^2 + E||C(u) - u||^2 for u = p_t - Delta_t, and Minkowski's
-    inequality for the first part (sharp) or for both (minkowski).  theta = 0 gives ``memory_error``.
+    Attained (sharp): at every t by Q(v) = (1 - sqrt(r)) v, an equal C, and gradients along the last error p_t -
+    Delta_t, scaled to E||g||^2 = M^2.
+
+    Statement (minkowski): With kappa = (1 + theta) residual, E||e_t||^2 <= gamma^2 M^2 kappa ((1 - kappa^(t/2))/(1 -
+    sqrt(kappa)))^2.
+    Kind (minkowski): upper.
+
     step: gamma.
     steps (int, optional): t, at least 0, with any kappa; None is the limit, which requires kappa < 1.
 
@@ -272,7 +285,6 @@ def conef(
 ) -> float:
     r"""Bound on the mean squared gradient of SGD with contractive error feedback on a smooth function.
 
-    Title (improved.theorem): iConEF on a smooth function.
     Setting: f is L-smooth; each of N workers' gradients has the mean grad f(x_t), a variance of at most sigma^2,
     independent of the others', and E||g||^2 <= M^2; constant step size gamma <= 1/(2L); kappa = (1 + theta) residual <
     1, ``residual`` = 1 - delta of the gradient compressor and theta the omega of the error compressor; C's random
@@ -280,19 +292,22 @@ def conef(
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(gamma T) + 2 L gamma sigma^2/N + 2 L gamma theta
     residual P M^2/N + 2 L^2 gamma^2 kappa P M^2, with P the limit in ``conef_memory``, 1/(sqrt(1 - theta residual) -
     sqrt(residual))^2. If all workers share the random numbers of C, the third term is not divided by N.
-    Statement (improved.theorem): The theorem on ConEF holds for iConEF with theta^2 (first version) or theta r (second)
-    in place of theta, so that the second has less noise than ConEF with any error compressor.
     Kind: upper.
     Latex: \tfrac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\gamma
     T}+\frac{2L\gamma}{N}(\sigma^2+\theta rPM^2)+2L^2\gamma^2\kappa PM^2
+    Source: derived; the rate is that of [li2023contractive]. Proof: x_t minus the mean memory moves by -gamma mean g -
+    xi with xi = mean (C(u) - u), E xi = 0, E||xi||^2 <= theta residual P gamma^2 M^2/N; then the descent lemma, and
+    ||mean e||^2 <= mean ||e||^2.
+
+    Title (improved.theorem): iConEF on a smooth function.
+    Statement (improved.theorem): The theorem on ConEF holds for iConEF with theta^2 (first version) or theta r (second)
+    in place of theta, so that the second has less noise than ConEF with any error compressor.
     Latex (improved.theorem): \tfrac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\gamma
     T}+\frac{2L\gamma}{N}(\sigma^2+\theta_erP_eM^2)+2L^2\gamma^2\kappa_eP_eM^2
     Proof (improved.theorem): conef.theorem; given u, the memory a + C(u - a) has the mean u and the variance theta ||u
     - a||^2 (conef.improved).
-    Source: derived; the rate is that of [li2023contractive]. Proof: x_t minus the mean memory moves by -gamma mean g -
-    xi with xi = mean (C(u) - u), E xi = 0, E||xi||^2 <= theta residual P gamma^2 M^2/N; then the descent lemma, and
-    ||mean e||^2 <= mean ||e||^2.
     Source (improved.theorem): constants derived; the rate is that of [li2023contractive].
+
     step: gamma, in (0, 1/(2L)].
     variance, second_moment: sigma^2 and M^2 of one worker, 0 <= sigma^2 <= M^2.
     shared: Whether all workers share C's random numbers.
@@ -322,22 +337,28 @@ def conef_noise(
 ) -> float:
     r"""Noise of one worker that contractive error feedback does not correct.
 
-    Title (noise): The noise of ConEF lies between that of error feedback and that of an unbiased compressor.
     Setting: as for :func:`conef`.
     Statement: x_t minus the mean memory is the iterate of SGD whose gradients have the variance sigma^2 + theta
-    residual P M^2, with E||p_t||^2 = P gamma^2 M^2: P <= 1/(sqrt(1 - theta residual) - sqrt(residual))^2 (worst), P =
-    1/(1 - kappa) for gradients of mean zero and compressors whose errors are equalities (zero-mean). Error feedback has
-    the variance sigma^2 (theta = 0). The unbiased compressor that keeps a fraction 1 - residual of the coordinates has
-    sigma^2 + omega M^2, omega = residual/(1 - residual).
+    residual P M^2, with E||p_t||^2 = P gamma^2 M^2. Error feedback has the variance sigma^2 (theta = 0). The unbiased
+    compressor that keeps a fraction 1 - residual of the coordinates has sigma^2 + omega M^2, omega = residual/(1 -
+    residual).
+    Source: derived, as for conef_memory.
+
+    Statement (worst): P <= 1/(sqrt(1 - theta residual) - sqrt(residual))^2.
+    Kind (worst): upper.
+
+    Statement (zero-mean): P = 1/(1 - kappa) for gradients of mean zero and compressors whose errors are equalities.
+
+    Title (noise): The noise of ConEF lies between that of error feedback and that of an unbiased compressor.
     Statement (noise): With gradients of mean zero, ConEF has the noise sigma^2 + theta r M^2/(1 - kappa) of each
     worker, which N workers divide by N: that of error feedback at theta = 0, and less than sigma^2 + (d/k - 1) M^2,
     that of unbiased random-k, if and only if theta < k/d.
-    Kind: upper (worst), identity (zero-mean).
-    Kind (noise): identity.
-    Latex (noise, worst): \sigma^2\le\sigma^2+\frac{\theta r}{1-\kappa}M^2<\sigma^2+\frac{r}{1-r}M^2\iff\theta<1-r
-    Proof (noise, worst): conef.identity: each step adds the noise of C to that of the gradient, theta r E||p||^2.
-    Source: derived, as for conef_memory.
+    Latex (noise): \sigma^2\le\sigma^2+\frac{\theta r}{1-\kappa}M^2<\sigma^2+\frac{r}{1-r}M^2\iff\theta<1-r
+    Proof (noise): conef.identity: each step adds the noise of C to that of the gradient, theta r E||p||^2.
     Source (noise): derived; algorithm: [li2023contractive].
+
+    Kind (zero-mean, noise): identity.
+
     variance, second_moment: sigma^2 and M^2.
     accounting ({"worst", "zero-mean"}):
 
@@ -359,12 +380,15 @@ def conef_noise_frontier(residual: float, accounting: str = "worst") -> float:
 
     Setting: the noise of :func:`conef_noise`, compared with that of random-k times d/k, which keeps as many
     coordinates, sigma^2 + residual/(1 - residual) M^2.
-    Statement: the noise is smaller if and only if theta is below
-    worst: (1 - s^2)/residual, s = residual^(3/2) + (1 - residual) sqrt(1 + residual);
-    zero-mean: 1 - residual.
+    Statement: The noise is smaller if and only if theta is below the number of the table.
     Kind: identity.
-    Source: derived: theta (1 - residual) = (sqrt(1 - theta residual) - sqrt(residual))^2 is quadratic in
-    s = sqrt(1 - theta residual).
+    Source: derived: theta (1 - residual) = (sqrt(1 - theta residual) - sqrt(residual))^2 is quadratic in s = sqrt(1 -
+    theta residual).
+
+    Statement (worst): The noise is smaller if and only if theta < (1 - s^2)/residual with s = residual^(3/2) + (1 -
+    residual) sqrt(1 + residual).
+
+    Statement (zero-mean): The noise is smaller if and only if theta < 1 - residual.
 
     Returns
     -------

@@ -27,26 +27,26 @@ def memory_error(
 ) -> float:
     r"""Bound on the mean squared norm of a memory with a constant step size.
 
-    Title (paper): Size of a memory, as quoted.
     Setting: C contracts with the factor delta, E||g_t||^2 <= second_moment, constant step size.
-    Statement: E||e_t||^2 is at most sharp: step^2 second_moment (1 - delta) ((1 - q^t)/(1 - q))^2 with q = sqrt(1 -
-    delta); for t -> infinity this is step^2 second_moment (1 - delta) (1 + q)^2/delta^2; paper: step^2 second_moment 4
-    (1 - delta)/delta^2.
+
+    Title (paper): Size of a memory, as quoted.
     Statement (paper): With a contraction delta, a constant step and E||g||^2 <= M^2: E||e_t||^2 <= 4 (1 -
     delta)/delta^2 gamma^2 M^2.
-    Kind: tight (sharp, attained at every t by C(v) = (1 - q) v and a constant gradient), upper (paper).
     Kind (paper): upper.
-    Latex (sharp): \mathbb{E}\|e_t\|^2\le\gamma^2M^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
     Latex (paper): \mathbb{E}\|e_t\|^2\le\frac{4(1-\delta)}{\delta^2}\gamma^2M^2
-    Attained (sharp): by C(v) = (1 - sqrt(1 - delta)) v and a constant gradient
     Attained (paper): in the limit of delta to 0, where it agrees with ef.memory
+    Proof (paper): Young's inequality with the parameter delta/(2 (1 - delta)) and a geometric series.
+    Source (paper): [karimireddy2019error], Lemma 3.
+
+    Statement (sharp): E||e_t||^2 <= step^2 second_moment (1 - delta) ((1 - q^t)/(1 - q))^2 with q = sqrt(1 - delta).
+    For t -> infinity this is step^2 second_moment (1 - delta) (1 + q)^2/delta^2.
+    Kind (sharp): tight.
+    Latex (sharp): \mathbb{E}\|e_t\|^2\le\gamma^2M^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
+    Attained (sharp): at every t by C(v) = (1 - sqrt(1 - delta)) v and a constant gradient
     Proof (sharp): With q = sqrt(1 - delta) and Minkowski's inequality, ||e_{t+1}|| <= q (||e_t|| + gamma M) in mean
     square; the geometric series gives q/(1 - q), whose square is the formula.
-    Proof (paper): Young's inequality with the parameter delta/(2 (1 - delta)) and a geometric series.
-    Source: [karimireddy2019error], Lemma 3 (paper); the sharp form is derived: sqrt(E||e_{t+1}||^2) <= q
-    (sqrt(E||e_t||^2) + step sqrt(second_moment)) by Minkowski.
     Source (sharp): derived; sharpens [karimireddy2019error], Lemma 3 (4 (1 - delta)/delta^2)
-    Source (paper): [karimireddy2019error], Lemma 3.
+
     steps (int, optional): t, for the sharp form; None is the limit.
 
     >>> memory_error(0.05, 1.0, 1.0), memory_error(0.05, 1.0, 1.0, form="paper")
@@ -107,52 +107,61 @@ def ef_sgd(
 ) -> float:
     r"""Bound on the mean squared gradient of SGD with error feedback on a smooth function.
 
-    Title (nonconvex): Error feedback on a smooth function.
-    Title (nonconvex.sharp): Error feedback on a smooth function, the sharp bound.
-    Title (nonconvex.quoted): Error feedback on a smooth function, as remembered.
     Setting: f is L-smooth, E||g_t||^2 <= M^2, a contraction delta, constant step size gamma, 0 < rho < 2.
-    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= f(x_0) - f* over gamma (1 - rho/2) T, plus L gamma M^2/(2 - rho), plus
-    L^2 E/(rho (2 - rho)), where E bounds the memory's mean squared norm: 4 (1 - delta) gamma^2 M^2/delta^2 (paper) or
-    the sharp form of ``memory_error``. The best rho, at most 1, is (sqrt(E^2 + 2 A E) - E)/A, with E multiplied by L^2
-    and A = 2 (f(x_0) - f*)/(gamma T) + L gamma M^2. quoted: rho = 1 with L gamma M^2/2 as its second term, half of what
-    the proof gives; this bound is false, see the claim ``ef.nonconvex.quoted``.
+    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= (f(x_0) - f*)/(gamma (1 - rho/2) T) + L gamma M^2/(2 - rho) + L^2
+    E/(rho (2 - rho)), where E bounds the memory's mean squared norm (``memory_error``). The best rho, at most 1, is
+    (sqrt(E^2 + 2 A E) - E)/A, with E multiplied by L^2 and A = 2 (f(x_0) - f*)/(gamma T) + L gamma M^2.
+    Kind: upper.
+    Source: [karimireddy2019error], Theorem II, for one worker, as others quote it (the paper was not available); the
+    form with any rho by the same proof, with -<a, b> <= -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the gradients at
+    x_t and at x_t - e_t. N workers (derived): x_t minus the mean memory is SGD's iterate, so the second moment of the
+    *averaged* gradient may replace M^2 in the second term.
+
+    Statement (paper): E = 4 (1 - delta) gamma^2 M^2/delta^2.
+
+    Statement (sharp): E is the sharp form of ``memory_error``.
+    Kind (sharp): tight with the best rho.
+    Attained (sharp): at delta = 1, where it is SGD's bound, by L x^2/2 with noise in its stationary law.
+
+    Title (nonconvex): Error feedback on a smooth function.
     Statement (nonconvex): The mean over T steps of E||grad f(x_t)||^2 is at most 2 (f(x_0) - f*)/(gamma T) + gamma L
     M^2 + 4 gamma^2 L^2 M^2 (1 - delta)/delta^2.
+    Source (nonconvex): [karimireddy2019error], the theorem on non-convex smooth functions (Theorem II), with the middle
+    term that a derivation by its method gives.
+
+    Title (nonconvex.sharp): Error feedback on a smooth function, the sharp bound.
     Statement (nonconvex.sharp): With E||e||^2 as in ef.memory and the best rho, the mean of E||grad f(x_t)||^2 is at
     most ((f(x_0) - f*)/(gamma T) + gamma L M^2/2)/(1 - rho/2) + L^2 E||e||^2/(rho (2 - rho)).
-    Statement (nonconvex.quoted): The mean over T steps of E||grad f(x_t)||^2, or the least of them, is at most 2
-    (f(x_0) - f*)/(gamma T) + gamma L M^2/2 + 4 gamma^2 L^2 M^2 (1 - delta)/delta^2: this has half the middle term of
-    ef.nonconvex, and it is false.
-    Kind: upper; the best rho with the sharp memory is tight (attained at delta = 1, where it is SGD's bound, by L x^2/2
-    with noise in its stationary law).
     Kind (nonconvex.sharp): tight.
     Latex (nonconvex.sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla
     f(x_t)\|^2\le\min_{0<\rho<2}\frac{A+L^2E/\rho}{2-\rho},\quad A=\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LM^2,\quad
     E=\gamma^2M^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
-    Latex (nonconvex.quoted): \min_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma
-    LM^2}{2}+\frac{4\gamma^2L^2M^2(1-\delta)}{\delta^2}
-    Latex (nonconvex, paper): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma
-    LM^2+\frac{4\gamma^2L^2M^2(1-\delta)}{\delta^2}
     Attained (nonconvex.sharp): for delta = 1 by SGD on L x^2/2 with noise, in its stationary law; within 1 % for C(v) =
     (1 + sqrt(1 - delta)) v there.
     Proof (nonconvex.sharp): ef.nonconvex with <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho).
+    Source (nonconvex.sharp): derived, by the method of [karimireddy2019error], the theorem on non-convex smooth
+    functions (Theorem II)
+
+    Title (nonconvex.quoted): Error feedback on a smooth function, as remembered.
+    Statement (nonconvex.quoted): The mean over T steps of E||grad f(x_t)||^2, or the least of them, is at most 2
+    (f(x_0) - f*)/(gamma T) + gamma L M^2/2 + 4 gamma^2 L^2 M^2 (1 - delta)/delta^2: this has half the middle term of
+    ef.nonconvex, and it is false.
+    Kind (nonconvex.quoted): upper.
+    Latex (nonconvex.quoted): \min_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma
+    LM^2}{2}+\frac{4\gamma^2L^2M^2(1-\delta)}{\delta^2}
     Proof (nonconvex.quoted): C(v) = (1 + q) v has delta = 1 - q^2 and e_t = (q/(1 + q)) (x_t - x_{t-1}). So with k = (1
     + q) gamma x_{t+1} = (1 - k - q) x_t + q x_{t-1} -+ k sqrt(1 - x_t^2), which stays in [-1, 1], as q + sqrt((1 - k -
     q)^2 + k^2) = 0.995; there second moments follow a linear recursion, as E||g||^2 = 1. In first order the memory
     raises E||grad f||^2 by a multiple of q; the last term of the bound is of order q^2, and SGD alone already attains
     the middle term.
-    Proof (nonconvex, paper): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad
-    f(x)>, which is at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L M^2/2 at most.
-    Source: [karimireddy2019error], Theorem II, for one worker, as others quote it (the paper was not available); the
-    form with any rho by the same proof, with -<a, b> <= -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the gradients at
-    x_t and at x_t - e_t. N workers (derived): x_t minus the mean memory is SGD's iterate, so the second moment of the
-    *averaged* gradient may replace M^2 in the second term.
-    Source (nonconvex): [karimireddy2019error], the theorem on non-convex smooth functions (Theorem II), with the middle
-    term that a derivation by its method gives.
-    Source (nonconvex.sharp): derived, by the method of [karimireddy2019error], the theorem on non-convex smooth
-    functions (Theorem II)
     Source (nonconvex.quoted): [karimireddy2019error], the theorem on non-convex smooth functions (Theorem II), as
     remembered; the paper was not available.
+
+    Latex (paper, nonconvex): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma
+    LM^2+\frac{4\gamma^2L^2M^2(1-\delta)}{\delta^2}
+    Proof (paper, nonconvex): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad
+    f(x)>, which is at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L M^2/2 at most.
+
     second_moment: M^2 of one worker's gradient.
     rho (float, optional): In (0, 2); by default the best.
     memory ({"paper", "sharp"}):
@@ -196,25 +205,27 @@ def ef_sgd_variance(
 ) -> float:
     r"""Bound on the mean squared gradient of SGD with error feedback, from the variance of the gradients alone.
 
-    Title (workers): With N workers and memories, the noise is divided by N.
     Setting: f is L-smooth, E||g_t - grad f(x_t)||^2 <= sigma^2 for each of N workers, whose noises are independent; a
     contraction delta; gamma <= min(1/(4L), delta/(4 L sqrt(1 - delta))). Gradients need not be bounded.
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(gamma T) + 2 gamma L sigma^2/N + 4 gamma^2 L^2 (1 -
     delta) sigma^2/delta.
-    Statement (workers): With a constant step, the floor of E||grad f(x_t)||^2 falls as 1/N for N workers that send
-    top-k messages and have memories.
     Kind: upper.
-    Kind (workers): rate.
     Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\gamma T}+\frac{2\gamma
     L\sigma^2}{N}+\frac{4\gamma^2L^2(1-\delta)\sigma^2}{\delta}
-    Latex (workers): \lim_{t\to\infty}\mathbb{E}\|\nabla f(x_t)\|^2\sim\frac{\gamma L\sigma^2}{(2-\gamma L)N}
     Proof: ef.memory.step and ef.descent at x - mean e, whose noise is averaged, summed over the steps; the step size
     leaves at least a quarter of gamma E||grad f||^2.
-    Proof (workers): x - mean e is an SGD iterate with noise of variance sigma^2/N; near the minimum the memories
-    consist of independent noise, so the mean square of their mean is also divided by N.
     Source: derived: ``ef_sgd_memory_step`` and ``ef_sgd_descent`` at x_t minus the mean memory, summed; the rate is
     that of Stich and Karimireddy, "The error-feedback framework", JMLR 2020.
+
+    Title (workers): With N workers and memories, the noise is divided by N.
+    Statement (workers): With a constant step, the floor of E||grad f(x_t)||^2 falls as 1/N for N workers that send
+    top-k messages and have memories.
+    Kind (workers): rate.
+    Latex (workers): \lim_{t\to\infty}\mathbb{E}\|\nabla f(x_t)\|^2\sim\frac{\gamma L\sigma^2}{(2-\gamma L)N}
+    Proof (workers): x - mean e is an SGD iterate with noise of variance sigma^2/N; near the minimum the memories
+    consist of independent noise, so the mean square of their mean is also divided by N.
     Source (workers): derived; the middle term of ef.nonconvex.variance; [karimireddy2019error].
+
     variance: sigma^2 of one worker.
 
     >>> ef_sgd_variance(100, delta=0.5, lipschitz=1.0, step=0.1, variance=1.0, gap=1.0, workers=4)  # .4 + .05 + .04
@@ -303,10 +314,14 @@ def ef_sgd_convex_step(
     """Step size that minimizes the bound of :func:`ef_sgd_convex`.
 
     Setting: as for :func:`ef_sgd_convex`.
-    Statement: gamma = (D/M)/sqrt((1 + 2 m) T), D^2 = ||x_0 - x*||^2, with m = 2 sqrt(1 - delta)/delta (paper) or
-    q/(1 - q), q = sqrt(1 - delta) (sharp).
+    Statement: gamma = (D/M)/sqrt((1 + 2 m) T), D^2 = ||x_0 - x*||^2, with the m of the table.
     Kind: identity.
     Source: derived: a/gamma + b gamma is smallest at sqrt(a/b).
+
+    Statement (paper): gamma = (D/M)/sqrt((1 + 2 m) T) with m = 2 sqrt(1 - delta)/delta.
+
+    Statement (sharp): gamma = (D/M)/sqrt((1 + 2 m) T) with m = q/(1 - q), q = sqrt(1 - delta).
+
     memory ({"paper", "sharp"}):
 
     >>> ef_sgd_convex_step(100, delta=0.75, second_moment=1.0, distance=1.0, memory="sharp")  # m = 1
@@ -327,28 +342,34 @@ def ef_sgd_convex(
 ) -> float:
     r"""Bound on f - f* at the average iterate of SGD with error feedback on a convex function, smooth or not.
 
-    Title (fixes.kink): With a memory, sign descent converges at a kink.
     Setting: f is convex, E g_t is a subgradient at x_t, E||g_t||^2 <= M^2, a contraction delta, constant step size
     gamma; xbar is the mean of x_0, ..., x_{T-1}.
-    Statement: E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma M^2 (1/2 + m) with m = 2 sqrt(1 - delta)/delta
-    (paper) or q/(1 - q), q = sqrt(1 - delta) (sharp). With the best step size this is D M sqrt((1 + 2 m)/T).
-    Statement (fixes.kink): For f(x) = e |x1 + x2| + |x1 - x2| from (1, 1), where sign descent keeps f >= 2 e forever,
-    the scaled sign with a memory satisfies ef.convex with delta = 1/2: f(xbar) falls below 2 e.
     Kind: upper.
-    Kind (paper): tight.
-    Kind (fixes.kink): tight.
+    Source: [karimireddy2019error], the theorem for convex functions.
+
+    Statement (paper): E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma M^2 (1/2 + m) with m = 2 sqrt(1 -
+    delta)/delta. With the best step size this is D M sqrt((1 + 2 m)/T).
     Latex (paper): \mathbb{E}f(\bar x)-f^*\le\frac{\|x_0-x^*\|^2}{2\gamma T}+\gamma M^2\Big(\frac12+\frac{q}{1-q}\Big)
-    Latex (fixes.kink): f(\bar x)\le DM\sqrt{(1+2m)/T}<2\varepsilon
     Attained (paper): for delta = 1 by |x| from x_0 = gamma T; for every delta by C(v) = (1 - q) v there, except in the
     first steps
-    Attained (fixes.kink): from (1 + 1/e, 1 - 1/e) the path is straight, and without compression f(xbar) is the bound.
     Proof (paper): The proof for SGD, applied at x - e; f(x_t) - f* <= <g, x_t - x*> = <g, x_t - e_t - x*> + <g, e_t>,
     and ||e|| <= gamma M m.
-    Proof (fixes.kink): ef.convex with sign.contraction in two dimensions.
-    Source: [karimireddy2019error], the theorem for convex functions (paper); sharp by the sharp form of
-    ``memory_error``. Proof: ||x_t - e_t - x*||^2 as for SGD, and ``E<g_t, e_t> <= M sqrt(E||e_t||^2)``.
     Source (paper): derived; sharpens [karimireddy2019error], the theorem on convex functions.
+
+    Statement (sharp): E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma M^2 (1/2 + m) with m = q/(1 - q), q = sqrt(1
+    - delta).
+    Source (sharp): derived, by the sharp form of ``memory_error``.
+
+    Title (fixes.kink): With a memory, sign descent converges at a kink.
+    Statement (fixes.kink): For f(x) = e |x1 + x2| + |x1 - x2| from (1, 1), where sign descent keeps f >= 2 e forever,
+    the scaled sign with a memory satisfies ef.convex with delta = 1/2: f(xbar) falls below 2 e.
+    Latex (fixes.kink): f(\bar x)\le DM\sqrt{(1+2m)/T}<2\varepsilon
+    Attained (fixes.kink): from (1 + 1/e, 1 - 1/e) the path is straight, and without compression f(xbar) is the bound.
+    Proof (fixes.kink): ef.convex with sign.contraction in two dimensions.
     Source (fixes.kink): [karimireddy2019error], Counterexample 2 and the theorem on convex functions.
+
+    Kind (paper, fixes.kink): tight.
+
     step (float, optional): gamma, above 0; :func:`ef_sgd_convex_step` by default.
     memory ({"paper", "sharp"}):
 

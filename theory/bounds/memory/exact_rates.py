@@ -47,31 +47,32 @@ def exact_feedback_step(delta: float, *, mu: float, lipschitz: float) -> float:
 def exact_feedback_rate(delta: float, kappa: float) -> float:
     r"""Exact contraction factor of a step of error feedback and of EF21 with the best constant step size.
 
-    Title (exact.workers): The rate of error feedback with N workers.
     Setting: f is mu-strongly convex and L-smooth, exact gradients, ||C(v) - v||^2 <= (1 - delta) ||v||^2, the step size
     :func:`exact_feedback_step`; one worker, or N workers with the same f, each with a memory.
     Statement: V_{t+1} <= rho V_t with rho = s + (1 - s)/2 r [(1 - s) r + sqrt((1 - s)^2 r^2 + 4 s)], r = (kappa -
     1)/(kappa + 1); for error feedback V = ||x - x* - mean e||^2 + mean ||e||^2/s, for EF21 V = mean ||grad f - g||^2 +
     s ||grad f||^2. At delta = 1, where s = 0 and messages are exact, V = ||x - x*||^2 and V = ||grad f||^2.
-    Statement (exact.workers): N workers whose functions have the same mu, L and minimum, each with a memory, have
-    exactly the rate of one worker. With EF21 the functions may have different minima.
     Kind: tight (attained by L x^2/2 and by mu x^2/2 with C(v) = (1 + s) v, and no other constant step has a smaller
     factor there).
     Latex: \gamma=\frac2{L+\mu}\,\frac{1-s}{1+s},\quad \rho=\max\{z^2: z^2-(1-s)\tfrac{\kappa-1}{\kappa+1}z-s=0\},\quad
     s=\sqrt{1-\delta}
-    Latex (exact.workers): V_+\le\rho V,\quad V=\|x-x^*-\bar e\|^2+\tfrac1{sN}\sum_i\|e_i\|^2\ (s>0)
     Attained: by f = L x^2/2 and mu x^2/2 with C(v) = (1 + s) v
-    Attained (exact.workers): by the same f and C(v) = (1 + s) v on all workers, where ef.exact is attained.
     Proof: On these functions a step is a matrix with the characteristic polynomial z^2 - (1 - s - (1 + s) gamma lambda)
     z - s, for error feedback and for EF21; gamma makes its traces at mu and L opposite. The upper bound:
-      ef.exact.certificate.
-    Proof (exact.workers): The proof of ef.exact for the means; the remainder is a quadratic form in the workers'
-    deviations from them.
+    ef.exact.certificate.
     Source: [bergthomsen2025tight] (one worker; printed as s + (1 - s)/2 r^2 [1 - s + sqrt((1 + s)^2 + 16 kappa s/(kappa
     - 1)^2)]), and [bergthomsen2026tight] (N workers). Derived again: rho is the largest z^2 with z^2 - (1 - s) r z - s
     = 0.
-    Source (exact.workers): [bergthomsen2026tight]; with this V derived.
     Known: quoted
+
+    Title (exact.workers): The rate of error feedback with N workers.
+    Statement (exact.workers): N workers whose functions have the same mu, L and minimum, each with a memory, have
+    exactly the rate of one worker. With EF21 the functions may have different minima.
+    Latex (exact.workers): V_+\le\rho V,\quad V=\|x-x^*-\bar e\|^2+\tfrac1{sN}\sum_i\|e_i\|^2\ (s>0)
+    Attained (exact.workers): by the same f and C(v) = (1 + s) v on all workers, where ef.exact is attained.
+    Proof (exact.workers): The proof of ef.exact for the means; the remainder is a quadratic form in the workers'
+    deviations from them.
+    Source (exact.workers): [bergthomsen2026tight]; with this V derived.
 
     >>> exact_feedback_rate(0.96, 2.0)  # s = 1/5
     0.36
@@ -240,19 +241,21 @@ def dcgd_frontier(omega: float, workers: float = 1) -> float:
 def ef_frontier(p: float, workers: float = 1) -> float:
     r"""Longest stable step of error feedback and of EF21 with Bernoulli compressors.
 
-    Title (ef21): Longest step of EF21.
     Setting: error feedback: u_i = gamma f_i'(x) + e_i, x <- x - mean C(u_i), e_i <- u_i - C(u_i). EF21: x <- x - gamma
     mean g_i, g_i <- g_i + C(f_i'(x) - g_i). C is Bernoulli(p).
-    Statement: both are stable if and only if s < 2 N p (2 - p)/(N p^2 + 4 (1 - p)). For one worker this is 2p/(2 - p).
+    Statement: Both are stable if and only if s < 2 N p (2 - p)/(N p^2 + 4 (1 - p)). For one worker this is 2p/(2 - p).
     For N -> infinity it is 2 (2 - p)/p, more than without compression, which is also the frontier of C(v) = p v.
-    Statement (ef21): With Bernoulli(p) compressors EF21 has the frontier of error feedback, for any number of workers.
     Kind: identity.
     Latex: \gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}
-    Latex (ef21): \gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}
     Source: derived: x^2, x e, e_i^2 and e_i e_j have a linear recursion in the mean, with the eigenvalue 1 at s*. (For
     a compressor that is linear given its random numbers, the two methods are equivalent, [richtarik2021ef21], Theorem
     3.)
+
+    Title (ef21): Longest step of EF21.
+    Statement (ef21): With Bernoulli(p) compressors EF21 has the frontier of error feedback, for any number of workers.
+    Latex (ef21): \gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}
     Source (ef21): derived; [richtarik2021ef21], Theorem 3 (for such compressors the two methods are equivalent).
+
     p: Probability that a number is sent.
     workers (int): N, at least 1; math.inf gives the limit.
 

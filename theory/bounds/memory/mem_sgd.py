@@ -25,13 +25,20 @@ def mem_sgd_shift(d: int, k: float, alpha: float = 5.0, reading: str = "correct"
     """Smallest shift that Mem-SGD's theorem allows.
 
     Setting: as for :func:`mem_sgd`; rho = 4 alpha / ((alpha - 4) (alpha + 1)^2).
-    Statement: the theorem requires a > 1 and correct: ((alpha + 1) d/k + rho)/(rho + 1) <= a; transcript: (alpha + 1)
-    d/k + rho/(rho + 1) <= a; remark: a = (alpha + 2) d/k.
+    Statement: The theorem requires a > 1 and the condition of the table.
     Kind: identity.
-    Source: [stich2018sparsified], Theorem 2.4 and Remark 2.5, read only in a transcript, which may have lost a long
-    fraction bar; the printed condition was not available. The transcript's condition contradicts its Remark 2.5 ("any a
-    > 1 works for some alpha > 4"). The correct one agrees with it: for alpha -> 4 it allows every a > 1. The memory
-    lemma was checked under the correct condition with its worst case (``memory_error_schedule``).
+
+    Statement (correct): The condition is ((alpha + 1) d/k + rho)/(rho + 1) <= a.
+    Source (correct): derived. It agrees with Remark 2.5, "any a > 1 works for some alpha > 4": for alpha -> 4 it allows
+    every a > 1. The memory lemma was checked under this condition with its worst case (``memory_error_schedule``).
+
+    Statement (transcript): The condition is (alpha + 1) d/k + rho/(rho + 1) <= a.
+    Source (transcript): [stich2018sparsified], Theorem 2.4, read only in a transcript, which may have lost a long
+    fraction bar; the printed condition was not available. It contradicts Remark 2.5.
+
+    Statement (remark): The remark has a = (alpha + 2) d/k.
+    Source (remark): [stich2018sparsified], Remark 2.5, read in the same transcript.
+
     k: Coordinates per message; a value below 1 means ultra-sparsification.
 
     >>> [mem_sgd_shift(1000, 10, reading=reading) for reading in ("correct", "transcript", "remark")]
@@ -135,19 +142,22 @@ def mem_sgd_iterate(
     r"""Bound on the squared distance of x_t minus the memory from the minimum after a step.
 
     Setting: f is mu-strongly convex and L-smooth, y_t = x_t - m_t, y_{t+1} = y_t - gamma g_t with E g_t = grad f(x_t).
-    Statement (paper): E||y_{t+1} - x*||^2 <= (1 - mu gamma/2) E||y_t - x*||^2 + gamma^2 M^2 - gamma E(f(x_t) - f*)
-    + gamma c E||m_t||^2 with c = mu + 2L.
-    Statement (sharp): E||y_{t+1} - x*||^2 <= (1 - mu gamma/2) E||y_t - x*||^2 + gamma^2 M^2 - gamma E(f(x_t) - f*)
-    + gamma c E||m_t||^2 with c = mu/2 + (2L - mu)^2/(2 (3L - mu)), at most 3L/4.
-    Kind (paper): upper.
-    Kind (sharp): tight.
     Latex: \mathbb{E}\|y_{t+1}-x^*\|^2\le(1-\tfrac{\mu\gamma}2)\|y_t-x^*\|^2+\gamma^2M^2-\gamma(f(x_t)-f^*)+\gamma
     c\|m_t\|^2
-    Attained (sharp): by L x^2/2 with x = (2L - mu)/(3L - mu) m, and any noise.
     Proof: mu/2 ||x - m||^2 + f(x) - f* - 2 <g, x - m> <= c ||m||^2: subtract multiples of the interpolation
     inequalities between x and x*; the remainder is concave in (x, g) with its maximum at x = u m, g = L x.
+
+    Statement (paper): E||y_{t+1} - x*||^2 <= (1 - mu gamma/2) E||y_t - x*||^2 + gamma^2 M^2 - gamma E(f(x_t) - f*) +
+    gamma c E||m_t||^2 with c = mu + 2L.
+    Kind (paper): upper.
     Source (paper): [stich2018sparsified], Lemma 3.1.
+
+    Statement (sharp): E||y_{t+1} - x*||^2 <= (1 - mu gamma/2) E||y_t - x*||^2 + gamma^2 M^2 - gamma E(f(x_t) - f*) +
+    gamma c E||m_t||^2 with c = mu/2 + (2L - mu)^2/(2 (3L - mu)), which is at most 3L/4.
+    Kind (sharp): tight.
+    Attained (sharp): by L x^2/2 with x = (2L - mu)/(3L - mu) m, and any noise.
     Source (sharp): derived; sharpens [stich2018sparsified], Lemma 3.1.
+
     distance: E||y_t - x*||^2 (squared).
     gap: E f(x_t) - f*.
     memory: E||m_t||^2.
@@ -169,19 +179,22 @@ def mem_sgd_recursion(
 ) -> float:
     r"""Bound on the weighted mean of the gaps in a recursion of Mem-SGD's type.
 
-    Setting: a_{t+1} <= (1 - mu gamma_t/2) a_t + gamma_t^2 A + gamma_t^3 B - gamma_t e_t with a_t, e_t >= 0 and
-    gamma_t = 8/(mu (a + t)); weights w_t = (a + t)^2, t = 0, ..., T - 1.
-    Statement (paper): sum w_t e_t/S_T <= (mu a^3/8 a_0 + 4T (T + 2a)/mu A + 64 T/mu^2 B)/S_T.
-    Statement (sharp): sum w_t e_t/S_T <= (mu a^2 max(a - 4, 0)/8 a_0 + 4T (T + 2a - 1)/mu A + 64 T/mu^2 B)/S_T.
-    Kind (paper): upper.
-    Kind (sharp): tight.
-    Latex (paper): \sum_{t<T}w_te_t\le\frac{\mu a^3}8a_0+\frac{4T(T+2a)}\mu A+\frac{64T}{\mu^2}B
-    Latex (sharp): \sum_{t<T}w_te_t\le\frac{\mu a^2(a-4)_+}8a_0+\frac{4T(T+2a-1)}\mu A+\frac{64T}{\mu^2}B
-    Attained (sharp): for a >= 4, by a sequence with a_t = 0 from t = 1 on.
+    Setting: a_{t+1} <= (1 - mu gamma_t/2) a_t + gamma_t^2 A + gamma_t^3 B - gamma_t e_t with a_t, e_t >= 0 and gamma_t
+    = 8/(mu (a + t)); weights w_t = (a + t)^2, t = 0, ..., T - 1.
     Proof: Multiplied by w_t/gamma_t, the a_t telescope, each with a negative remainder; sum w_t gamma_t = 4T (T + 2a -
     1)/mu and sum w_t gamma_t^2 = 64 T/mu^2.
+
+    Statement (paper): sum w_t e_t/S_T <= (mu a^3/8 a_0 + 4T (T + 2a)/mu A + 64 T/mu^2 B)/S_T.
+    Kind (paper): upper.
+    Latex (paper): \sum_{t<T}w_te_t\le\frac{\mu a^3}8a_0+\frac{4T(T+2a)}\mu A+\frac{64T}{\mu^2}B
     Source (paper): [stich2018sparsified], Lemma 3.3.
+
+    Statement (sharp): sum w_t e_t/S_T <= (mu a^2 max(a - 4, 0)/8 a_0 + 4T (T + 2a - 1)/mu A + 64 T/mu^2 B)/S_T.
+    Kind (sharp): tight.
+    Latex (sharp): \sum_{t<T}w_te_t\le\frac{\mu a^2(a-4)_+}8a_0+\frac{4T(T+2a-1)}\mu A+\frac{64T}{\mu^2}B
+    Attained (sharp): for a >= 4, by a sequence with a_t = 0 from t = 1 on.
     Source (sharp): derived; sharpens [stich2018sparsified], Lemma 3.3.
+
     shift: a.
     distance: a_0.
     second, third: A and B.
@@ -223,55 +236,62 @@ def mem_sgd(
 ) -> float:
     r"""Bound on f - f* at the weighted average of SGD with compression and memory.
 
-    Title (free): The asymptotic error does not depend on k.
-    Title (theorem.rcv1): Mem-SGD's Theorem 2.4 on RCV1.
-    Title (theorem.quadratic): The asymptotic ratio of Mem-SGD's Theorem 2.4 to a run.
-    Title (slope.rcv1): The rate 1/T with top-10 and memory on RCV1.
     Setting: f is mu-strongly convex and L-smooth, E||grad f_i(x_t)||^2 <= M^2; a k-contraction (top-k, rand-k without
     d/k), memory; gamma_t = 8/(mu (a + t)), so ``InverseTime(c=8, mu=mu, shift=a)``; average weights (a + t)^2; a > 1
     and alpha > 4 with ((alpha + 1) d/k + rho)/(rho + 1) <= a (see :func:`mem_sgd_shift`).
-    Statement (paper): E f(xbar_T) - f* <= 4T (T + 2a)/(mu S_T) M^2 + mu a^3/(8 S_T) ||x_0 - x*||^2 + 64 T (1 +
-    2L/mu)/(mu S_T) (4 alpha/(alpha - 4)) (d/k)^2 M^2.
-    Statement (sharp): the same with T + 2a - 1, a^2 max(a - 4, 0) and c/mu with the c of :func:`mem_sgd_iterate` in
-    place of T + 2a, a^3 and 1 + 2L/mu.
-    Statement (free): With memory and steps 2/(mu (a + t)), E f(xbar_T) - f* does not depend on k for large T: top-1 of
-    ten coordinates reaches the error of full precision.
-    Statement (theorem.rcv1): Theorem 2.4 holds on RCV1 with top-10 and a = 10 d/k, but the bound is far above f(x_0) -
-    f* at every practical T; the same holds for Lemma 3.2.
-    Statement (theorem.quadratic): On (mu/2) ||x||^2 from its minimum, with noise of variance sigma^2, Mem-SGD has E
-    f(xbar_T) - f* ~ (96/125) sigma^2/(mu T) for every k; for a large shift M^2 tends to sigma^2, and the bound of
-    Theorem 2.4 to 125/8 times that error.
-    Statement (slope.rcv1): Mem-SGD with top-10, the same steps and weights keeps the rate 1/T: E f(xbar_T) - f* ~ 1/T.
     Kind: upper.
-    Kind (free): rate.
-    Kind (theorem.quadratic): identity.
-    Kind (slope.rcv1): rate.
-    Latex (paper): \mathbb{E}f(\bar x_T)-f^*\le\frac{4T(T+2a)}{\mu S_T}M^2+\frac{\mu a^3}{8S_T}\|x_0-x^*\|^2
-    +\frac{64T(1+2L/\mu)}{\mu S_T}\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}M^2
-    Latex (free): \mathbb{E}f(\bar x_T)-f^*=\frac{C}{T}(1+o(1)),\quad C\ \text{the same for every}\ k
-    Latex (theorem.quadratic): T\,\mathbb{E}f(\bar x_T)\to\frac{96}{125}\frac{\sigma^2}\mu,\qquad
-    T\cdot\text{bound}\to\frac{12\,M^2}\mu
-    Latex (slope.rcv1): \mathbb{E}f(\bar x_T)-f^*=O\Big(\frac{M^2}{\mu T}\Big)\ \text{as}\ T\to\infty
     Attained: nowhere; it is loose by orders of magnitude on sparse data, as no problem is the worst case of all three
     lemmas.
-    Attained (theorem.quadratic): Theorem 2.4 up to 125/8: 15/4 between its lemmas and the weighted mean of f(x_t) - f*,
-    whose limit is (16/5) sigma^2/(mu T), and 25/6 between that mean and f at the average.
     Proof: memsgd.iterate with memsgd.memory is the recursion of memsgd.recursion. N synchronous workers that average:
     x_t minus the mean memory is still SGD's iterate with the averaged gradient, ||mean e||^2 <= mean ||e||^2, and Lemma
     3.2 holds for each worker; so in the first term the second moment of the *averaged* gradient may replace M^2.
+
+    Statement (paper): E f(xbar_T) - f* <= 4T (T + 2a)/(mu S_T) M^2 + mu a^3/(8 S_T) ||x_0 - x*||^2 + 64 T (1 +
+    2L/mu)/(mu S_T) (4 alpha/(alpha - 4)) (d/k)^2 M^2.
+    Latex (paper): \mathbb{E}f(\bar x_T)-f^*\le\frac{4T(T+2a)}{\mu S_T}M^2+\frac{\mu a^3}{8S_T}\|x_0-x^*\|^2
+    +\frac{64T(1+2L/\mu)}{\mu S_T}\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}M^2
+    Source (paper): [stich2018sparsified], Theorem 2.4 for one worker; for N synchronous workers derived, by the same
+    proof.
+
+    Statement (sharp): The bound of the paper holds with T + 2a - 1, a^2 max(a - 4, 0) and c/mu with the c of
+    :func:`mem_sgd_iterate` in place of T + 2a, a^3 and 1 + 2L/mu.
+    Source (sharp): derived, by the sharp forms of [stich2018sparsified], Lemmas 3.1 and 3.3.
+
+    Title (free): The asymptotic error does not depend on k.
+    Statement (free): With memory and steps 2/(mu (a + t)), E f(xbar_T) - f* does not depend on k for large T: top-1 of
+    ten coordinates reaches the error of full precision.
+    Latex (free): \mathbb{E}f(\bar x_T)-f^*=\frac{C}{T}(1+o(1)),\quad C\ \text{the same for every}\ k
     Proof (free): x - e is an SGD iterate whose gradients are taken at a distance ||e|| = O(gamma d/k), which adds
     O(1/T^2).
+
+    Title (theorem.rcv1): Mem-SGD's Theorem 2.4 on RCV1.
+    Statement (theorem.rcv1): Theorem 2.4 holds on RCV1 with top-10 and a = 10 d/k, but the bound is far above f(x_0) -
+    f* at every practical T; the same holds for Lemma 3.2.
     Proof (theorem.rcv1): memsgd.theorem; the factors are L/mu = n/4, (d/k)^2 and 1/mu = n.
+    Source (theorem.rcv1): [stich2018sparsified], Theorem 2.4.
+
+    Title (theorem.quadratic): The asymptotic ratio of Mem-SGD's Theorem 2.4 to a run.
+    Statement (theorem.quadratic): On (mu/2) ||x||^2 from its minimum, with noise of variance sigma^2, Mem-SGD has E
+    f(xbar_T) - f* ~ (96/125) sigma^2/(mu T) for every k; for a large shift M^2 tends to sigma^2, and the bound of
+    Theorem 2.4 to 125/8 times that error.
+    Kind (theorem.quadratic): identity.
+    Latex (theorem.quadratic): T\,\mathbb{E}f(\bar x_T)\to\frac{96}{125}\frac{\sigma^2}\mu,\qquad
+    T\cdot\text{bound}\to\frac{12\,M^2}\mu
+    Attained (theorem.quadratic): Theorem 2.4 up to 125/8: 15/4 between its lemmas and the weighted mean of f(x_t) - f*,
+    whose limit is (16/5) sigma^2/(mu T), and 25/6 between that mean and f at the average.
     Proof (theorem.quadratic): xbar_T - x* is the sum over s of c_s xi_s/S_T, c_s ~ (8/(5 mu)) (s^2 - s^7/T^5), whose
     squares sum to 64 T^5/(375 mu^2); S_T ~ T^3/3. The memory changes it by O(1/T^2). In the bound the terms of the
     start and of the memory are O(1/T^2), too, and 4T (T + 2a)/S_T ~ 12/T.
-    Proof (slope.rcv1): In Theorem 2.4 the compressor is only in the terms of order 1/T^2 and 1/T^3.
-    Source (paper): [stich2018sparsified], Theorem 2.4 for one worker; for N synchronous workers derived, by the same
-    proof.
-    Source (sharp): derived, by the sharp forms of [stich2018sparsified], Lemmas 3.1 and 3.3.
-    Source (free, slope.rcv1): [stich2018sparsified], Remark 2.6.
-    Source (theorem.rcv1): [stich2018sparsified], Theorem 2.4.
     Source (theorem.quadratic): derived, for [stich2018sparsified], Theorem 2.4.
+
+    Title (slope.rcv1): The rate 1/T with top-10 and memory on RCV1.
+    Statement (slope.rcv1): Mem-SGD with top-10, the same steps and weights keeps the rate 1/T: E f(xbar_T) - f* ~ 1/T.
+    Latex (slope.rcv1): \mathbb{E}f(\bar x_T)-f^*=O\Big(\frac{M^2}{\mu T}\Big)\ \text{as}\ T\to\infty
+    Proof (slope.rcv1): In Theorem 2.4 the compressor is only in the terms of order 1/T^2 and 1/T^3.
+
+    Kind (free, slope.rcv1): rate.
+    Source (free, slope.rcv1): [stich2018sparsified], Remark 2.6.
+
     shift: a.
     alpha (float, optional): By default the largest that ``shift`` allows.
     averaged_second_moment (float, optional): Bound on E||mean over workers of the gradients||^2.
@@ -340,12 +360,17 @@ def mem_sgd_bits_ratio(d: int, k: int, reading: str = "sent") -> float:
     r"""Ratio of the bits of SGD's message to those of a message of k entries, on dense data.
 
     Setting: gradients without zeros in R^d; k entries with their indices, or all of them.
-    Statement: counted: d/k, since the figures count d indices for SGD, which it need not send; sent: 32 d/(k (32 +
-    ceil(log2 d))), in single precision.
     Kind: identity.
+
+    Statement (sent): The ratio of the bits that have to be sent is 32 d/(k (32 + ceil(log2 d))), in single precision;
+    the ratio of the bits that the figures count is d/k.
     Latex (sent): \frac{32\,d}{k(32+\lceil\log_2d\rceil)}
-    Source: counted: epfml/sparsifiedSGD, notebooks/plots.ipynb, which draws Figure 3 of [stich2018sparsified]; sent:
-    derived.
+    Source (sent): derived; the figures are those of [stich2018sparsified].
+
+    Statement (counted): The ratio of the bits that are counted is d/k, since the figures count d indices for SGD, which
+    it need not send.
+    Source (counted): epfml/sparsifiedSGD, notebooks/plots.ipynb, which draws Figure 3 of [stich2018sparsified].
+
     k: From 1 to d.
 
     >>> mem_sgd_bits_ratio(2000, 1, "counted"), mem_sgd_bits_ratio(2000, 1)

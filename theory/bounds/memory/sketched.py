@@ -32,26 +32,35 @@ HASHES = ("fresh", "balanced")
 def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
     r"""Smallest width at which a memory in a sketch with a fresh hash in every step is bounded.
 
-    Title (width): A count sketch with a fresh hash in every step saves little.
     Setting: ConEF, C a one-row sketch of R^d with fresh random numbers, kappa = (1 + theta) residual as in
     ``conef_factor``.
-    Statement: kappa < 1 if and only if the width w obeys fresh: w > residual (d - 1)/(1 - residual), for independent
-    uniform buckets, theta = (d - 1)/w; balanced: w/d > (2 q + 1 - 1/residual)/(q (q + 1)) with q = floor(1/residual),
-    for equally full buckets; at least the residual, and equal to it only if 1/residual is an integer; linear: w/d >
-    residual is necessary for any unbiased linear sketch of rank w, theta >= d/w - 1. So with residual = 0.9 even the
+    Statement: kappa < 1 if and only if the width w obeys the condition of the table. So with residual = 0.9 even the
     best sketch saves less than 10 % of the memory.
+
+    Statement (fresh): w > residual (d - 1)/(1 - residual), for independent uniform buckets, theta = (d - 1)/w.
+    Source (fresh): derived from ``count_sketch_variance``.
+
+    Statement (balanced): w/d > (2 q + 1 - 1/residual)/(q (q + 1)) with q = floor(1/residual), for equally full buckets.
+    This is at least the residual, and equal to it only if 1/residual is an integer.
+    Source (balanced): derived from ``balanced_sketch_variance``: between d/(q+1) and d/q buckets 1 + theta = 2 q + 1 -
+    q (q + 1) w/d.
+
+    Statement (linear): w/d > residual is necessary for any unbiased linear sketch of rank w, theta >= d/w - 1.
+    Kind (linear): lower.
+    Source (linear): derived from ``linear_variance_bound``.
+
+    Title (width): A count sketch with a fresh hash in every step saves little.
     Statement (width): kappa < 1 requires a width of at least r d for every hash: with 90 % compression a fresh sketch
     with equally full buckets saves less than 6 % of the memory, and one with independent buckets saves nothing.
-    Kind: identity (fresh, balanced), lower (linear).
-    Latex (width, fresh): \kappa<1\;\Rightarrow\;w/d>r=1-k/d
-    Attained (fresh): by equally full buckets if 1/r is an integer
+    Latex (width): \kappa<1\;\Rightarrow\;w/d>r=1-k/d
     Attained (width): by equally full buckets if 1/r is an integer.
-    Proof (width, fresh): theta >= d/w - 1 for every unbiased linear operator of rank w (sketch.optimal); for both
-    hashes theta is (d - 1) times the probability of a collision.
-    Source: derived from ``count_sketch_variance``, ``balanced_sketch_variance`` (between d/(q+1) and d/q buckets 1 +
-    theta = 2 q + 1 - q (q + 1) w/d) and ``linear_variance_bound``.
     Source (width): derived; the savings of 60 to 90 % that are reported for ConEF are outside the scope of this theory;
     [li2023contractive].
+
+    Kind (fresh, balanced, width): identity.
+    Proof (fresh, width): theta >= d/w - 1 for every unbiased linear operator of rank w (sketch.optimal); for both
+    hashes theta is (d - 1) times the probability of a collision.
+
     hash ({"fresh", "balanced", "linear"}):
 
     Returns
@@ -77,12 +86,16 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
     """Second moment of the number of a bucket's coordinates that are kept.
 
     Setting: a bucket of n coordinates, each kept with probability q.
-    Statement: E K^2 = n^2 q^2 + n q (1 - q) if the coordinates are kept independently;
-    n^2 q^2 + n q (1 - q) (d - n)/(d - 1) for exactly q d of d coordinates (random-k); n^2 q if all of the bucket are
-    kept or none, the largest value of any law.
     Kind: identity.
-    Source: derived: the binomial and the hypergeometric law.  For a random block the value depends on the bucket, see
+    Source: derived: the binomial and the hypergeometric law. For a random block the value depends on the bucket, see
     :func:`block_kept_square`; its mean over random hashes is that of random-k.
+
+    Statement (independent): E K^2 = n^2 q^2 + n q (1 - q) if the coordinates are kept independently.
+
+    Statement (random-k): E K^2 = n^2 q^2 + n q (1 - q) (d - n)/(d - 1) if exactly q d of d coordinates are kept.
+
+    Statement (together): E K^2 = n^2 q if all of the bucket are kept or none; this is the largest value of any law.
+
     load: n.
     rate: q.
     d (int, optional): Dimension, at least n; random-k needs it.
@@ -104,19 +117,21 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
 def block_kept_square(positions: ArrayLike, d: int, k: int) -> float:
     r"""Second moment of the number of a bucket's coordinates in a random block.
 
-    Title (kept): Number of coordinates of a bucket that are sent.
     Setting: a block of k neighbouring coordinates of 0 .. d-1, its start uniform, wrapping around at the end; a bucket
     with the coordinates ``positions``.
     Statement: E K^2 is the sum over all ordered pairs i, j of the bucket, i = j included, of (max(0, k - c) + max(0, k
     - (d - c)))/d, c = ``|i - j|``, where the second term is omitted if c = 0.
+    Kind: identity.
+    Source: derived: of the d starts, this number puts both i and j into the block.
+
+    Title (kept): Number of coordinates of a bucket that are sent.
     Statement (kept): E K^2 is n^2 q^2 + n q (1 - q) (d - n)/(d - 1) for random-k; for a random block it is a sum over
     the pairs of the bucket, whose mean over random hashes is that of random-k; n^2 q is the largest value of any law.
-    Kind: identity.
     Latex (kept): \mathbb{E}K^2=n^2q^2+nq(1-q)\tfrac{d-n}{d-1}
     Proof (kept): The hypergeometric law; of the d starts of a block, this number puts both coordinates of a pair into
     it.
-    Source: derived: of the d starts, this number puts both i and j into the block.
     Source (kept): derived; random blocks are those of the released code of [li2023contractive].
+
     positions (array_like of int): Different numbers in 0 .. d-1, at least one.
     k: From 1 to d.
 
@@ -144,23 +159,27 @@ def _ratio(load: int, rate: float, square: float | None) -> float:
 def linear_sketch_factor(load: int, beta: float, rate: float, square: float | None = None) -> float:
     r"""Growth factor of the mean square of a bucket of a sketch with a fixed hash in a step.
 
-    Title (whole): Stability of a sketch with a fixed hash if a whole bucket is sent.
-    Title (factor): Stability of a sketch with a fixed hash and random-k.
     Setting: no gradients, g_t = 0: S_b is multiplied by 1 - (1 - beta) K.
     Statement: E(1 - (1 - beta) K)^2 = 1 - 2 (1 - beta) n q + (1 - beta)^2 E K^2; for coordinates that are kept together
     this is 1 - q + q (1 - (1 - beta) n)^2.
+    Kind: identity.
+    Source: derived. Algorithm: the code that accompanies [li2023contractive].
+
+    Title (whole): Stability of a sketch with a fixed hash if a whole bucket is sent.
     Statement (whole): If n coordinates of a bucket are sent in every step, its counter is multiplied by 1 - (1 - beta)
     n, so it is stable if and only if (1 - beta) n < 2: for n = 3, 5, 10 from beta = 1/3, 3/5, 4/5 on.
-    Statement (factor): If K of a bucket's coordinates are sent, the mean square of its counter is multiplied by E(1 -
-    (1 - beta) K)^2 in every step, so it is stable if and only if (1 - beta) E K^2 < 2 E K.
-    Kind: identity.
-    Latex (factor): \mathbb{E}S_b^2\leftarrow\mathbb{E}\big(1-(1-\beta)K\big)^2\,\mathbb{E}S_b^2
     Latex (whole): S_b\leftarrow\big(1-(1-\beta)n\big)S_b
     Attained (whole): everywhere.
-    Proof (factor): K is fresh in every step; with random-k it is hypergeometric.
     Proof (whole): Each of the n coordinates subtracts (1 - beta) S_b from the counter.
-    Source: derived. Algorithm: the code that accompanies [li2023contractive].
+
+    Title (factor): Stability of a sketch with a fixed hash and random-k.
+    Statement (factor): If K of a bucket's coordinates are sent, the mean square of its counter is multiplied by E(1 -
+    (1 - beta) K)^2 in every step, so it is stable if and only if (1 - beta) E K^2 < 2 E K.
+    Latex (factor): \mathbb{E}S_b^2\leftarrow\mathbb{E}\big(1-(1-\beta)K\big)^2\,\mathbb{E}S_b^2
+    Proof (factor): K is fresh in every step; with random-k it is hypergeometric.
+
     Source (whole, factor): derived; algorithm: the released code of [li2023contractive].
+
     load: n, at least 1.
     rate: q, in (0, 1].
     square (float, optional): E K^2; by default that of independent coordinates (see :func:`kept_square`,
@@ -256,14 +275,19 @@ def linear_sketch_memory(
 def linear_sketch_null_share(d: int, width: int, hash: str = "fresh") -> float:
     r"""Fraction of the directions in the kernel of a sketch with a fixed hash.
 
-    Title (fresh): Directions without feedback.
     Setting: one row, fixed for the whole run; a direction v with sk(v) = 0 has no feedback: along it the mean message
     is ``rate`` times the gradient, whereas all other directions asymptotically receive the whole gradient.
-    Statement: the expected dimension of these directions over d is 1 - (w/d) (1 - (1 - 1/w)^d) for independent uniform
-    buckets, and max(0, 1 - w/d) for equally full ones.
     Kind: identity.
-    Latex (fresh): 1-\tfrac wd\big(1-(1-\tfrac1w)^d\big)
     Source: derived: sk has the rank of its non-empty buckets, each empty with probability (1 - 1/w)^d.
+
+    Title (fresh): Directions without feedback.
+    Statement (fresh): The expected dimension of these directions over d is 1 - (w/d) (1 - (1 - 1/w)^d), for independent
+    uniform buckets.
+    Latex (fresh): 1-\tfrac wd\big(1-(1-\tfrac1w)^d\big)
+
+    Statement (balanced): The expected dimension of these directions over d is max(0, 1 - w/d), for equally full
+    buckets.
+
     hash: How the fixed hash was drawn.
 
     >>> linear_sketch_null_share(1000, 100), linear_sketch_null_share(1000, 1000), linear_sketch_null_share(1000, 4000)
@@ -281,20 +305,27 @@ def linear_sketch_null_share(d: int, width: int, hash: str = "fresh") -> float:
 def partial_factor(theta: float, residual: float, beta: float, form: str = "sparsifier") -> float:
     r"""Growth factor of the mean square of a compressed memory in a step if a part of it is not fed back.
 
-    Title (partial): A part of the memory is not fed back.
     Setting: partial feedback without gradients, g_t = 0.
-    Statement: E||e_{t+1}||^2 <= kappa E||e_t||^2 with sparsifier: kappa = (1 + theta) (residual + (1 - residual)
-    beta^2), for a Q that sends every coordinate unchanged with the same probability 1 - residual (random-k, random
-    blocks); worst: kappa = (1 + theta) (beta + (1 - beta) sqrt(residual))^2, for any Q. Both increase with beta, so
-    beta = 0 is best if C's random numbers are fresh.
-    Statement (partial): If p = gamma g + (1 - beta) e and e = C(beta e + p - Q(p)), random-k and a fresh count sketch
-    multiply E||e||^2 by (1 + theta) (r + (1 - r) beta^2) in every step without gradients: beta = 0 is best.
-    Kind: tight (sparsifier: an equality if C's error is one; worst: attained by Q(v) = (1 - sqrt(residual)) v).
-    Kind (partial): identity.
-    Latex (partial, sparsifier): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\big(r+(1-r)\beta^2\big)\mathbb{E}\|e_t\|^2
+    Statement: E||e_{t+1}||^2 <= kappa E||e_t||^2. kappa increases with beta, so beta = 0 is best if C's random numbers
+    are fresh.
     Source: derived: of a coordinate that is sent, beta e remains, of the others e; and ``||beta e + p - Q(p)||`` is at
     most ``beta ||e|| + sqrt(residual) ||p||`` in mean square.
+
+    Statement (sparsifier): kappa = (1 + theta) (residual + (1 - residual) beta^2), for a Q that sends every coordinate
+    unchanged with the same probability 1 - residual (random-k, random blocks).
+    Attained (sparsifier): an equality if C's error is one.
+
+    Statement (worst): kappa = (1 + theta) (beta + (1 - beta) sqrt(residual))^2, for any Q.
+    Attained (worst): Q(v) = (1 - sqrt(residual)) v.
+
+    Title (partial): A part of the memory is not fed back.
+    Statement (partial): If p = gamma g + (1 - beta) e and e = C(beta e + p - Q(p)), random-k and a fresh count sketch
+    multiply E||e||^2 by (1 + theta) (r + (1 - r) beta^2) in every step without gradients: beta = 0 is best.
+    Kind (partial): identity.
     Source (partial): derived; the rule is from the talk on contractive error feedback; [li2023contractive].
+
+    Kind (sparsifier, worst): tight.
+    Latex (sparsifier, partial): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\big(r+(1-r)\beta^2\big)\mathbb{E}\|e_t\|^2
 
     Returns
     -------
@@ -316,15 +347,19 @@ def partial_memory(
 ) -> float:
     """Limit of the mean squared norm of a compressed memory if a part of it is not fed back.
 
-    Setting: partial feedback; Q sends every coordinate unchanged with the same probability 1 - residual;
-    E||C(v) - v||^2 = theta ||v||^2 for every v; constant step size gamma.
-    Statement: with kappa = partial_factor(theta, residual, beta), E||e_t||^2 tends to
-    zero-mean: (1 + theta) residual gamma^2 M^2/(1 - kappa), for gradients of mean zero given the past with
-    E||g_t||^2 = M^2;
-    constant: that, times 1 + 2 residual/((1 - residual) (1 - beta)), for one gradient of squared norm M^2.
+    Setting: partial feedback; Q sends every coordinate unchanged with the same probability 1 - residual; E||C(v) -
+    v||^2 = theta ||v||^2 for every v; constant step size gamma.
+    Statement: E||e_t||^2 tends to the limit of the table, with kappa = partial_factor(theta, residual, beta).
     Kind: identity.
-    Source: derived: the error before C is gamma g + e where nothing is sent and beta e elsewhere; so its mean is
-    E e = r (E e + gamma g) + (1 - r) beta E e, r = residual.
+    Source: derived: the error before C is gamma g + e where nothing is sent and beta e elsewhere; so its mean is E e =
+    r (E e + gamma g) + (1 - r) beta E e, r = residual.
+
+    Statement (zero-mean): The limit is (1 + theta) residual gamma^2 M^2/(1 - kappa), for gradients of mean zero given
+    the past and E||g_t||^2 = M^2.
+
+    Statement (constant): The limit is that of zero-mean, times 1 + 2 residual/((1 - residual) (1 - beta)), for one
+    gradient of squared norm M^2.
+
     step: gamma.
 
     Raises

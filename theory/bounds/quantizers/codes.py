@@ -49,19 +49,21 @@ def _distribution_of_count(p: np.ndarray) -> np.ndarray:
 def expected_elias_bits(u: ArrayLike) -> float:
     r"""Expected bits of the Elias codes of randomly rounded levels.
 
-    Title (code-length.exact): Exact length of QSGD's Elias code.
     Setting: level i is floor(u_i), or one more with probability u_i - floor(u_i), independently; the message has the
     number of non-zeros plus one, then for each its distance from the previous one, its sign and its level, in Elias
     omega codes.
-    Statement: the sum over codes of length times probability, in O(d log d) operations except for the number of
-    non-zeros.
-    Statement (code-length.exact): The expected length of the Elias code of a given vector, as a finite sum.
+    Statement: The expected length is the sum over codes of length times probability. It takes O(d log d) operations,
+    except for the number of non-zeros.
     Kind: identity.
+    Source: derived; the code is that of [alistarh2017qsgd], section 3.2, preceded by the number of non-zeros.
+
+    Title (code-length.exact): Exact length of QSGD's Elias code.
+    Statement (code-length.exact): The expected length of the Elias code of a given vector, as a finite sum.
     Latex (code-length.exact): \mathbb{E}|\mathrm{code}(Q_s(v))| = 32 + \mathbb{E}|\omega(N+1)| + \sum_i
     p_i\,\mathbb{E}\big(|\omega(\mathrm{gap}_i)|+1+|\omega(\zeta_i)|\big)
     Proof (code-length.exact): Coordinates are rounded independently; a gap longer than g behind i has probability prod
     (1 - p_j) over the g coordinates before.
-    Source: derived; the code is that of [alistarh2017qsgd], section 3.2, preceded by the number of non-zeros.
+
     u (array_like, shape (d,)): ``s |v_i| / norm``, finite and not negative.
 
     Raises
@@ -236,38 +238,38 @@ def elias_length(k: int) -> int:
 def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
     r"""Expected bits of QSGD's Elias code, with o(1) read as 0.
 
-    Title (theorem-3.4): Bits of QSGD, as printed in Theorem 3.4.
-    Title (code-length): Length of QSGD's Elias code, o(1) read as 0.
     Setting: any v in R^d; the message is the norm in 32 bits, then for every non-zero the Elias codes of the distance
     to it and of zeta_i, and a sign bit.
-    Statement: E bits <= (3 + (3/2) log2(2 (s^2 + d)/n)) n + 32 with theorem-3.2: n = s (s + sqrt(d)); theorem-3.4: n =
-    s^2 + sqrt(d), which is false for s >= 2 (``qsgd_flat_entropy``, the claim qsgd.bits.theorem-3.4).
+    Statement: E bits <= (3 + (3/2) log2(2 (s^2 + d)/n)) n + 32 with the bound n on the non-zeros that the table gives.
+    Kind: upper, as a *reading*: the theorem has 3/2 + o(1) in place of 3/2, and is stated for s >= 2.
+    Source: [alistarh2017qsgd], Theorems 3.2 and 3.4.
+
+    Title (theorem-3.4): Bits of QSGD, as printed in Theorem 3.4.
     Statement (theorem-3.4): QSGD requires (3 + (3/2 + o(1)) log2(2 (s^2 + d)/(s^2 + sqrt(d)))) (s^2 + sqrt(d)) + 32
     bits: false for every code and every fixed s >= 2 once d is large, with o(1) = 0 and with every o(1) that tends to
     0. Theorem 3.2 of the same paper has s (s + sqrt(d)) in place of s^2 + sqrt(d), and is not violated.
-    Statement (code-length): The norm, then gap, sign and level of each non-zero in Elias codes, take at most (3 + (3/2)
-    log2(2 (s^2 + d)/(s (s + sqrt(d))))) s (s + sqrt(d)) + 32 bits on average.
-    Kind: upper, as a *reading*: the theorem has 3/2 + o(1) in place of 3/2, and is stated for s >= 2.
     Latex (theorem-3.4):
     \mathbb{E}|\mathrm{code}(Q_s(v))|\le\Big(3+\big(\tfrac32+o(1)\big)\log_2\tfrac{2(s^2+d)}{s^2+\sqrt d}\Big)(s^2+\sqrt
     d)+32
-    Latex (code-length, theorem-3.2): \mathbb{E}|\mathrm{code}(Q_s(v))| \le
-    \Big(3+\tfrac32\log_2\tfrac{2(s^2+d)}{s(s+\sqrt d)}\Big)s(s+\sqrt d)+32
-    Latex (theorem-3.4):
-    \mathbb{E}|\mathrm{code}(Q_s(v))|\le\Big(3+\big(\tfrac32+o(1)\big)\log_2\tfrac{2(s^2+d)}{s^2+\sqrt d}\Big)(s^2+\sqrt
-    d)+32
-    Attained (theorem-3.2): most closely for s = 1 and equal magnitudes
-    Attained (code-length): most closely for s = 1 and equal magnitudes.
     Proof (theorem-3.4): Equal magnitudes with uniformly random signs: the entropy H is d (h(p) + p), p = s/sqrt(d), and
     no prefix code has a smaller mean length; vectors of random signs are themselves a stochastic gradient. For a code
     that is not a prefix code the length is at least H - log2(H + 1) - log2 e, 1602 bits for H = 1614. For large d the
     entropy is (s/2) sqrt(d) log2 d, the bound (3/4) sqrt(d) log2 d: their ratio tends to 2 s/3.
-    Proof (code-length, theorem-3.2): |Elias(k)| <= (1 + o(1)) log2 k + 1, Jensen's inequality, and Lemma 3.1 (iii) for
-    the number of non-zeros.
-    Source: [alistarh2017qsgd], Theorems 3.2 and 3.4.
     Source (theorem-3.4): [alistarh2017qsgd], Theorem 3.4.
+
+    Statement (theorem-3.2): E bits <= (3 + (3/2) log2(2 (s^2 + d)/n)) n + 32 with n = s (s + sqrt(d)).
+
+    Title (code-length): Length of QSGD's Elias code, o(1) read as 0.
+    Statement (code-length): The norm, then gap, sign and level of each non-zero in Elias codes, take at most (3 + (3/2)
+    log2(2 (s^2 + d)/(s (s + sqrt(d))))) s (s + sqrt(d)) + 32 bits on average.
     Source (code-length): [alistarh2017qsgd], Theorem 3.2, which has 3/2 + o(1): taking o(1) = 0 is a reading, not the
     theorem.
+
+    Latex (theorem-3.2, code-length): \mathbb{E}|\mathrm{code}(Q_s(v))| \le
+    \Big(3+\tfrac32\log_2\tfrac{2(s^2+d)}{s(s+\sqrt d)}\Big)s(s+\sqrt d)+32
+    Attained (theorem-3.2, code-length): most closely for s = 1 and equal magnitudes.
+    Proof (theorem-3.2, code-length): |Elias(k)| <= (1 + o(1)) log2 k + 1, Jensen's inequality, and Lemma 3.1 (iii) for
+    the number of non-zeros.
 
     >>> qsgd_code_length(d=10_000, s=1)
     1490.89
@@ -324,22 +326,23 @@ def qsgd_arithmetic_length(d: int, s: int, a: float = 0.4) -> float:
     r"""Expected bits of an arithmetic code of QSGD with a fixed model, the same discrete Gaussian for every vector.
 
     Title: QSGD in 2.21 bits per coordinate.
-    Title (dense-code.exists): A code with 2.8 bits per coordinate at s = sqrt(d)
     Setting: any v in R^d; the message is the norm in 32 bits, then the signed levels z_i by an arithmetic code with
     q(z) = exp(-a z^2)/Z over all integers, which takes at most 2 bits more than sum log2(1/q(z_i)).
     Statement: With the model q(z) proportional to exp(-0.4 z^2), the same for every vector, an arithmetic code takes at
     most d log2 Z + 0.4 log2(e) s^2 (1 + omega) + 34 bits on average: 2.21 d + 34 at s = sqrt(d).
+    Kind: tight up to the 2 bits (attained where omega is attained).
+    Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| \le d\log_2 Z + a\log_2(e)\,s^2(1+\omega)+34
+    Attained: where QSGD's variance is largest; the length is the ideal one, plus 2 bits for the coder
+    Proof: log2(1/q(z)) = log2 Z + a log2(e) z^2, and E sum z_i^2 = s^2 E||Q(v)||^2/||v||^2.
+    Source: derived; the code is shorter than that of [alistarh2017qsgd], Corollary 3.3 (2.8 d + 32).
+
+    Title (dense-code.exists): A code with 2.8 bits per coordinate at s = sqrt(d)
     Statement (dense-code.exists): At s = sqrt(d) there is a code that takes at most 2.8 d + 32 bits: the arithmetic
     code with a fixed discrete Gaussian is one.
-    Kind: tight up to the 2 bits (attained where omega is attained).
     Kind (dense-code.exists): upper.
-    Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| \le d\log_2 Z + a\log_2(e)\,s^2(1+\omega)+34
     Latex (dense-code.exists): \exists\,\mathrm{code}:\ \mathbb{E}|\mathrm{code}(Q_{\sqrt d}(v))| \le 2.8\,d+32
-    Attained: where QSGD's variance is largest; the length is the ideal one, plus 2 bits for the coder
     Attained (dense-code.exists): nowhere: 2.21 d + 34 bits suffice, which is 90 % of it for d = 16
-    Proof: log2(1/q(z)) = log2 Z + a log2(e) z^2, and E sum z_i^2 = s^2 E||Q(v)||^2/||v||^2.
     Proof (dense-code.exists): qsgd.arithmetic-length.
-    Source: derived; the code is shorter than that of [alistarh2017qsgd], Corollary 3.3 (2.8 d + 32).
     Source (dense-code.exists): [alistarh2017qsgd], Corollary 3.3, read as the existence of a code.
 
     >>> qsgd_arithmetic_length(d=10_000, s=100) < 2.21 * 10_000 + 34

@@ -21,16 +21,14 @@ from ..sparsifiers.optimal import product_bound
 def composed_variance(outer: float, inner: float) -> float:
     r"""Relative variance of one unbiased compressor after another.
 
-    Title (variance): Variance of one compressor after another.
+    Title: Variance of one compressor after another.
     Setting: Q(v) = Q1(Q2(v)), both unbiased and independent, with the variance factors ``outer`` and ``inner``.
-    Statement: E||Q(v) - v||^2 <= omega ||v||^2 with omega = outer inner + outer + inner.
-    Statement (variance): E||Q1(Q2(v)) - v||^2 <= (omega1 omega2 + omega1 + omega2) ||v||^2 for unbiased Q1, Q2, with
-    equality where both bounds are equalities: QSGD on the values of random-k, for equal magnitudes.
-    Kind: tight (where both bounds are: E||Q1(u)||^2 <= (1 + outer) ||u||^2 is an equality at u = Q2(v), and likewise
-    for Q2).
-    Latex (variance): \mathbb{E}\|Q_1(Q_2(v))-v\|^2\le(\omega_1\omega_2+\omega_1+\omega_2)\|v\|^2
-    Attained (variance): equal magnitudes, s <= sqrt(k)/2.
-    Proof (variance): E||Q1(u) - u||^2 <= omega1 ||u||^2 at u = Q2(v), and E||u||^2 <= (1 + omega2) ||v||^2.
+    Statement: E||Q1(Q2(v)) - v||^2 <= (omega1 omega2 + omega1 + omega2) ||v||^2 for unbiased Q1, Q2, with equality
+    where both bounds are equalities: QSGD on the values of random-k, for equal magnitudes.
+    Kind: tight.
+    Latex: \mathbb{E}\|Q_1(Q_2(v))-v\|^2\le(\omega_1\omega_2+\omega_1+\omega_2)\|v\|^2
+    Attained: equal magnitudes, s <= sqrt(k)/2.
+    Proof: E||Q1(u) - u||^2 <= omega1 ||u||^2 at u = Q2(v), and E||u||^2 <= (1 + omega2) ||v||^2.
     Source: [horvath2022natural], Theorem 5.
 
     Returns
@@ -48,21 +46,17 @@ def composed_variance(outer: float, inner: float) -> float:
 def composed_contraction(outer: float, inner: float) -> float:
     r"""Contraction factor of a compressor applied to the coordinates kept by another one.
 
-    Title (contraction): Rounding the values of a sparsifier.
+    Title: Rounding the values of a sparsifier.
     Setting: the inner compressor keeps some coordinates as they are and contracts by ``inner``; the outer one acts on
     the vector of these coordinates and contracts it by ``outer`` (1 - omega if it is unbiased with a variance factor
     omega < 1).
-    Statement: E||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = outer inner.
-    Statement (contraction): If the kept part has the fraction delta2 of ||v||^2 and the rounding of its values is
-    unbiased with omega1 < 1, the error is at most (1 - delta2 (1 - omega1)) ||v||^2.
-    Kind: tight (where both bounds are).
-    Latex (contraction): \mathbb{E}\|C(v)-v\|^2\le(1-\delta_2(1-\omega_1))\|v\|^2
-    Attained (contraction): by top-k of equal magnitudes where QSGD attains its bound, with s/sqrt(k) halfway between
-    levels.
-    Proof (contraction): Errors on kept and on dropped coordinates are orthogonal.
-    Source: derived: the errors on kept and on dropped coordinates are orthogonal, so the error is at most (1 - outer)
-    ||u||^2 + ||v||^2 - ||u||^2 for the kept part u, and E||u||^2 >= inner ||v||^2.
-    Source (contraction): derived.
+    Statement: If the kept part has the fraction delta2 of ||v||^2 and the rounding of its values is unbiased with
+    omega1 < 1, the error is at most (1 - delta2 (1 - omega1)) ||v||^2.
+    Kind: tight.
+    Latex: \mathbb{E}\|C(v)-v\|^2\le(1-\delta_2(1-\omega_1))\|v\|^2
+    Attained: by top-k of equal magnitudes where QSGD attains its bound, with s/sqrt(k) halfway between levels.
+    Proof: Errors on kept and on dropped coordinates are orthogonal.
+    Source: derived.
 
     Returns
     -------
@@ -209,18 +203,16 @@ def least_bits(d: int, delta: float) -> float:
 def least_unbiased_bits(d: int, omega: float) -> float:
     r"""Lower bound on the bits of an unbiased message.
 
-    Title (least): Bits and variance cannot both be small.
+    Title: Bits and variance cannot both be small.
     Setting: E Q(v) = v and E||Q(v) - v||^2 <= omega ||v||^2, otherwise as for `least_bits`.
-    Statement: ``b >= (d/2) log2(1 + 1/omega)``. Hence ``(1 + omega) b >= d/(2 ln 2)`` for every omega.
-    Statement (least): An unbiased message with the variance factor omega takes at least (d/2) log2(1 + 1/omega) bits in
-    expectation.
+    Statement: An unbiased message with the variance factor omega takes at least (d/2) log2(1 + 1/omega) bits in
+    expectation. Hence (1 + omega) b >= d/(2 ln 2) for every omega.
     Kind: lower (approached for Gaussian v as d grows: v plus independent noise of variance omega sigma^2).
-    Latex (least): b\ge\frac d2\log_2\Big(1+\frac1\omega\Big)
-    Attained (least): approached for Gaussian vectors as d grows, by no compressor of this package.
-    Proof (least): Q/(1 + omega) contracts; its bits are at least the mutual information with a Gaussian v, which is at
-    least the rate of a Gaussian at this distortion.
-    Source: derived: Q/(1 + omega) contracts with delta = 1/(1 + omega) (`scaled_contraction`); then `least_bits`.
-    Source (least): derived; [safaryan2021uncertainty], for contractions.
+    Latex: b\ge\frac d2\log_2\Big(1+\frac1\omega\Big)
+    Attained: approached for Gaussian vectors as d grows, by no compressor of this package.
+    Proof: Q/(1 + omega) contracts; its bits are at least the mutual information with a Gaussian v, which is at least
+    the rate of a Gaussian at this distortion.
+    Source: derived; [safaryan2021uncertainty], for contractions.
 
     Returns
     -------
@@ -237,24 +229,28 @@ def least_unbiased_bits(d: int, omega: float) -> float:
 def uniform_levels_gap(rounding: str = "coin") -> float:
     r"""Excess bits per coordinate of uniform, dense levels with an entropy coder over the lower bound.
 
-    Title (coin): Uniform dense levels take 0.755 bits per coordinate more than the lower bound.
     Setting: independent coordinates with a density, levels at a distance that tends to 0, unbiased rounding: to one of
     the two neighbours with the sender's private random numbers ("coin"), or to the nearest level after a shared uniform
     number is added, which the receiver subtracts ("shared"). Bits are entropies given the shared numbers.
-    Statement: the excess over `least_unbiased_bits` at the same variance tends to ``log2(2 pi e/6)/2`` for "coin" and
-    ``log2(2 pi e/12)/2`` for "shared" if the coordinates are Gaussian, and to a smaller number for other laws.
+    Kind: identity (a limit).
+    Proof: Levels at the distance D have the variance D^2/6 or D^2/12 and the entropy h - log2 D, and h = log2(2 pi e
+    sigma^2)/2.
+
+    Title (coin): Uniform dense levels take 0.755 bits per coordinate more than the lower bound.
     Statement (coin): Uniform dense levels with an entropy coder take log2(2 pi e/6)/2 = 0.755 bits per Gaussian
     coordinate more than the lower bound if the rounding is private, and log2(2 pi e/12)/2 = 0.255 more if sender and
     receiver share a uniform number.
-    Kind: identity (a limit).
     Latex (coin): \frac bd-\frac12\log_2\Big(1+\frac1\omega\Big)\to\frac12\log_2\frac{2\pi
     e}{6}\quad\text{or}\quad\frac12\log_2\frac{2\pi e}{12}
     Proof (coin): Levels at the distance D have the variance D^2/6 or D^2/12 and the entropy h - log2 D; private
     rounding is the same as a uniform number that is not subtracted.
-    Source: derived: levels at the distance D have the variance D^2/6 or D^2/12 and the entropy h - log2 D, and h =
-    log2(2 pi e sigma^2)/2. The second: Zamir, Feder, On universal quantization by randomized uniform/lattice
-    quantizers, IEEE Transactions on Information Theory 1992.
     Source (coin): derived; Zamir, Feder, IEEE Transactions on Information Theory 1992, for the second.
+
+    Statement (shared): The excess over `least_unbiased_bits` at the same variance tends to log2(2 pi e/12)/2 if the
+    coordinates are Gaussian, and to a smaller number for other laws.
+    Source (shared): derived; Zamir, Feder, On universal quantization by randomized uniform/lattice quantizers, IEEE
+    Transactions on Information Theory 1992.
+
     rounding ({"coin", "shared"}):
 
     Returns

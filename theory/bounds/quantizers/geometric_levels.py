@@ -65,57 +65,52 @@ def nuqsgd_released_levels(bits: int = 4) -> np.ndarray:
 def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
     r"""Worst relative variance of NUQSGD with the 2-norm.
 
-    Title (sharp): Worst variance of NUQSGD, any ratio.
-    Title (variance.threshold-1): Variance of NUQSGD with the threshold 2^(2s+1)
-    Title (variance.threshold-2): Variance of NUQSGD with the threshold 2^(2s+2)
-    Title (unbiased): NUQSGD is unbiased
     Setting: any v in R^d; random rounding to 0, p^s, ..., p, 1 times ||v||_2.
-    Setting (unbiased): any v in R^d, any norm as the scale.
-    Statement: E||Q(v) - v||^2 <= omega ||v||^2, with sharp: for lam = (1 + p)^2/(4 p) and X = p^s sqrt(d), omega = lam
-    - 1 + X^2/(4 lam) if X <= 2 lam and X - 1 otherwise (for s = 0 there is no level between 0 and 1, and omega is
-    always sqrt(d) - 1); 2^(2s+1) or 2^(2s+2), for p = 1/2: omega = 1/8 + 2^(-2s-2) d if d is below that number and 2^-s
-    sqrt(d) - 7/8 otherwise.
+    Statement: E||Q(v) - v||^2 <= omega ||v||^2 with the omega of the table. For s = 0 there is no level between 0 and
+    1, and the sharp omega is always sqrt(d) - 1.
+
+    Title (sharp): Worst variance of NUQSGD, any ratio.
     Statement (sharp): E||Q(v) - v||^2 <= omega ||v||^2 with, for lam = (1+p)^2/(4p) and X = p^s sqrt(d), omega = lam -
     1 + X^2/(4 lam) if X <= 2 lam, and X - 1 otherwise.
+    Kind (sharp): tight.
+    Latex (sharp): \omega = \lambda - 1 + \frac{X^2}{4\lambda}\ (X \le 2\lambda),\quad X - 1\ (X \ge 2\lambda),\qquad
+    \lambda = \tfrac{(1+p)^2}{4p},\ X = p^s\sqrt d
+    Attained (sharp): equal magnitudes (X >= 2 lam); otherwise up to k p^(2s)/(4 lam): for p = 1/2, d - k coordinates
+    (4/9) 2^-s and k coordinates (2/3) 2^-j have the variance omega(d - k); here d = 130, k = 4
+    Proof (sharp): sum psi(r_i) <= l + d max(psi(r) - l r^2) for every l, as sum r_i^2 = 1; take l = max(lam, X/2). The
+    maximum of psi(r)/r^2 over a cell [a, b] is (a + b)^2/(4 a b), and the lowest cell gives p^(2s)/(4 l).
+    Source (sharp): derived; sharpens [ramezani2021nuqsgd].
+
+    Title (variance.threshold-1): Variance of NUQSGD with the threshold 2^(2s+1)
     Statement (variance.threshold-1): E||Q(v) - v||^2 <= omega ||v||^2 with omega = 1/8 + 2^(-2s-2) d for d < 2^(2s+1)
     and 2^-s sqrt(d) - 7/8 otherwise: false for s = 3, d = 128, where the vector (2/3, 1/3, and 126 equal coordinates)
     gives 0.5604 > 0.5392.
-    Statement (variance.threshold-2): E||Q(v) - v||^2 <= omega ||v||^2 with omega = 1/8 + 2^(-2s-2) d for d < 2^(2s+2)
-    and 2^-s sqrt(d) - 7/8 otherwise; the two branches meet at 9/8.
-    Statement (unbiased): Random rounding to the levels 0, p^s, ..., p, 1 of a norm is unbiased: E Q(v) = v.
-    Kind: tight (sharp, X >= 2 lam), upper (sharp, X < 2 lam; 2^(2s+2)), refuted for s >= 3 (2^(2s+1)). The second
-    branch of the sharp form is attained by vectors of equal magnitudes; in the first there are vectors of variance
-    omega(d - k) with k coordinates above the lowest cell, so that the formula is an upper bound that is tight up to k
-    p^(2s)/(4 lam).
-    Kind (variance.threshold-1): upper.
-    Kind (variance.threshold-2): upper.
-    Kind (unbiased): identity.
-    Latex (sharp): \omega = \lambda - 1 + \frac{X^2}{4\lambda}\ (X \le 2\lambda),\quad X - 1\ (X \ge 2\lambda),\qquad
-    \lambda = \tfrac{(1+p)^2}{4p},\ X = p^s\sqrt d
     Latex (variance.threshold-1): \omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+1}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge
     2^{2s+1})
-    Latex (variance.threshold-2): \omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+2}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge
-    2^{2s+2})
-    Latex (unbiased): \mathbb{E}\, Q(v) = v
-    Attained (sharp): equal magnitudes (X >= 2 lam); otherwise up to k p^(2s)/(4 lam): for p = 1/2, d - k coordinates
-    (4/9) 2^-s and k coordinates (2/3) 2^-j have the variance omega(d - k); here d = 130, k = 4
-    Proof (sharp): sum psi(r_i) <= l + d max(psi(r) - l r^2) for every l, as sum r_i^2 = 1; take l = max(lam, X/2).
-    Latex (2^(2s+2)): \omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+2}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge 2^{2s+2})
-    Proof (2^(2s+2)): It is above the sharp bound: 2/9 < 1/4, and X - 7/8 > X - 1.
     Proof (variance.threshold-1): The second branch starts at too small a d. At d = 2^(2s+1) the bound falls from 5/8 to
     sqrt(2) - 7/8 = 0.539; two large coordinates with equal ones in the middle of the lowest cell have a larger
     variance. At d = 2^(2s+2) the branches meet.
-    Proof (variance.threshold-2): It is above the sharp bound: 2/9 < 1/4, and X - 7/8 > X - 1.
-    Proof (unbiased): Between levels a and b, b is drawn with probability (r - a)/(b - a).
-    Source: [ramezani2021nuqsgd], the variance bound as remembered (the printed text and its threshold were not
-    available, hence the two forms); the sharp form is derived: sum psi(r_i) <= lam' + d max(psi(r) - lam' r^2) for
-    every lam'; the maximum of psi(r)/r^2 over a cell [a, b] is (a + b)^2/(4 a b), the lowest cell gives p^(2s)/(4
-    lam'), and lam' = max(lam, X/2).
-    Source (sharp): derived; sharpens [ramezani2021nuqsgd].
     Source (variance.threshold-1): [ramezani2021nuqsgd], variance bound, as remembered; the paper was not available.
+
+    Title (variance.threshold-2): Variance of NUQSGD with the threshold 2^(2s+2)
+    Statement (variance.threshold-2): E||Q(v) - v||^2 <= omega ||v||^2 with omega = 1/8 + 2^(-2s-2) d for d < 2^(2s+2)
+    and 2^-s sqrt(d) - 7/8 otherwise; the two branches meet at 9/8.
+    Latex (variance.threshold-2): \omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+2}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge
+    2^{2s+2})
+    Proof (variance.threshold-2): It is above the sharp bound: 2/9 < 1/4, and X - 7/8 > X - 1.
     Source (variance.threshold-2): [ramezani2021nuqsgd], variance bound, as remembered; the paper was not available; the
     threshold is derived.
+
+    Title (unbiased): NUQSGD is unbiased
+    Setting (unbiased): any v in R^d, any norm as the scale.
+    Statement (unbiased): Random rounding to the levels 0, p^s, ..., p, 1 of a norm is unbiased: E Q(v) = v.
+    Kind (unbiased): identity.
+    Latex (unbiased): \mathbb{E}\, Q(v) = v
+    Proof (unbiased): Between levels a and b, b is drawn with probability (r - a)/(b - a).
     Source (unbiased): [ramezani2021nuqsgd]; for any ratio p derived.
+
+    Kind (variance.threshold-1, variance.threshold-2): upper.
+
     s: Levels between 0 and 1.
     ratio: p, in (0, 1); 1/2 for the paper's forms.
 
@@ -228,24 +223,27 @@ def nuqsgd_released_variance(d: int, bits: int = 4) -> float:
 def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
     r"""Largest expected number of non-zeros of NUQSGD with the 2-norm.
 
-    Title (sharp): Non-zeros of NUQSGD.
-    Title (nonzeros.paper): Non-zeros of NUQSGD, as remembered from the paper.
     Setting: any v in R^d; Q as in nuqsgd_variance.
-    Statement: E||Q(v)||_0 is at most sharp: min(d, p^-s sqrt(d)); paper: p^(-2s) + p^-s sqrt(d).
+
+    Title (sharp): Non-zeros of NUQSGD.
     Statement (sharp): E||Q(v)||_0 <= min(d, p^-s sqrt(d)).
-    Statement (nonzeros.paper): E||Q(v)||_0 <= 2^(2s) + 2^s sqrt(d).
-    Kind: tight (sharp, attained by vectors of equal magnitudes), upper (paper).
-    Kind (nonzeros.paper): upper.
+    Kind (sharp): tight.
     Latex (sharp): \sup_v \mathbb{E}\|Q(v)\|_0 = \min(d, p^{-s}\sqrt d)
-    Latex (nonzeros.paper, paper): \mathbb{E}\|Q(v)\|_0 \le 2^{2s} + 2^s\sqrt d
     Attained (sharp): equal magnitudes
-    Attained (paper): nowhere; the term 2^(2s) is not needed
-    Attained (nonzeros.paper): nowhere; the term 2^(2s) is not needed.
     Proof (sharp): P(not 0) = min(1, r_i/p^s), and sum r_i <= sqrt(d).
-    Source: NUQSGD, JMLR 22(114), 2021, for p = 1/2 and as remembered (paper); sharp is derived: P(not 0) = min(1,
-    r_i/p^s) and sum r_i <= sqrt(d).
     Source (sharp): derived; sharpens [ramezani2021nuqsgd].
+
+    Statement (paper): E||Q(v)||_0 <= p^(-2s) + p^-s sqrt(d).
+    Source (paper): [ramezani2021nuqsgd], for p = 1/2, as remembered.
+
+    Title (nonzeros.paper): Non-zeros of NUQSGD, as remembered from the paper.
+    Statement (nonzeros.paper): E||Q(v)||_0 <= 2^(2s) + 2^s sqrt(d).
     Source (nonzeros.paper): [ramezani2021nuqsgd], as remembered; the paper was not available.
+
+    Kind (paper, nonzeros.paper): upper.
+    Latex (paper, nonzeros.paper): \mathbb{E}\|Q(v)\|_0 \le 2^{2s} + 2^s\sqrt d
+    Attained (paper, nonzeros.paper): nowhere; the term 2^(2s) is not needed.
+
     ratio: p, in (0, 1).
 
     Returns
@@ -297,15 +295,16 @@ def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
 def optimal_ratio(s: int, d: int) -> float:
     r"""The ratio p that minimizes NUQSGD's worst variance, for s levels between 0 and 1.
 
-    Title (ratio): The best ratio of NUQSGD.
     Setting: as for nuqsgd_variance, in its sharp form.
     Statement: p minimises omega(p).
+    Kind: identity (found numerically, to about 1e-8).
+    Source: derived.
+
+    Title (ratio): The best ratio of NUQSGD.
     Statement (ratio): For s levels between 0 and 1 and dimension d, the ratio that minimizes the worst variance depends
     on both; for s = 6 and d = 8192 it is 0.412, where the worst variance is 0.25 instead of 0.57.
-    Kind: identity (found numerically, to about 1e-8).
     Kind (ratio): upper.
     Latex (ratio): p^\star = \arg\min_p\, \omega(p)
-    Source: derived.
 
     >>> round(optimal_ratio(s=6, d=8192), 3)
     0.412
@@ -391,25 +390,26 @@ def natural_variance_exact(v: ArrayLike) -> float:
 def natural_dithering_variance(d: int, s: int, norm: float = 2.0, form: str = "sharp") -> float:
     r"""Worst relative variance of natural dithering.
 
-    Title (dithering): Variance of natural dithering, as in the transcript of the paper.
     Setting: any v in R^d; random rounding to 0, 2^(1-s), ..., 1/2, 1 times a norm of v.
-    Statement: E||Q(v) - v||^2 <= omega ||v||^2, with sharp: that of NUQSGD with s - 1 levels between 0 and 1 and ratio
-    1/2, as the levels are the same; paper: omega = 1/8 + x min(1, x), x = d^(1/r) 2^(1-s), r = min(q, 2) for the
-    q-norm.
+    Statement: E||Q(v) - v||^2 <= omega ||v||^2 with the omega of the table.
+
     Statement (sharp): Its levels are those of NUQSGD with s - 1 levels between 0 and 1, and so is its worst variance.
-    Statement (dithering): E||Q(v) - v||^2 <= (1/8 + x min(1, x)) ||v||^2 with x = sqrt(d) 2^(1-s).
-    Kind: tight (sharp), upper (paper).
-    Kind (dithering): upper.
+    Kind (sharp): tight.
     Latex (sharp): D^{2,s}_{\mathrm{nat}} = \mathrm{NUQSGD}_{s-1}
-    Latex (dithering, paper): \omega = \tfrac18 + \sqrt d\,2^{1-s}\min\{1, \sqrt d\,2^{1-s}\}
-    Attained (paper): nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1. The first term is
-    attained if many levels make x small, the second if one level makes it large
     Attained (sharp): equal magnitudes, d >= (81/64) 4^s
-    Attained (dithering): nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1. The first term
-    is attained if many levels make x small, the second if one level makes it large.
-    Source: [horvath2022natural], Theorem 7 (paper); sharp is derived.
     Source (sharp): derived; sharpens [horvath2022natural], Theorem 7.
-    Source (dithering): [horvath2022natural], Theorem 7.
+
+    Statement (paper): E||Q(v) - v||^2 <= omega ||v||^2 with omega = 1/8 + x min(1, x), x = d^(1/r) 2^(1-s), r = min(q,
+    2) for the q-norm.
+
+    Title (dithering): Variance of natural dithering, as in the transcript of the paper.
+    Statement (dithering): E||Q(v) - v||^2 <= (1/8 + x min(1, x)) ||v||^2 with x = sqrt(d) 2^(1-s).
+
+    Kind (paper, dithering): upper.
+    Latex (paper, dithering): \omega = \tfrac18 + \sqrt d\,2^{1-s}\min\{1, \sqrt d\,2^{1-s}\}
+    Attained (paper, dithering): nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1. The first
+    term is attained if many levels make x small, the second if one level makes it large.
+    Source (paper, dithering): [horvath2022natural], Theorem 7.
 
     >>> natural_dithering_variance(d=1024, s=1), natural_dithering_variance(d=1024, s=1, form="paper")
     (31.0, 32.125)

@@ -38,43 +38,47 @@ def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
     r"""Bound on the relative variance of QSGD with s levels and the 2-norm.
 
     Setting: any v in R^d; Q rounds to the levels 0, 1/s, ..., 1 times ||v||_2, at random and without bias.
+
     Statement (sharp): E||Q(v) - v||^2 <= omega ||v||^2 with omega = sqrt(d)/s - 1 if s <= sqrt(d)/2 and d/(4 s^2)
     otherwise.
-    Statement (paper): E||Q(v) - v||^2 <= min(d/s^2, sqrt(d)/s) ||v||^2.
+    Kind (sharp): tight.
+    Latex (sharp): \frac{\mathbb{E}\|Q_s(v)-v\|^2}{\|v\|^2} \le \frac{\sqrt d}{s}-1 \ (2s\le\sqrt d),\quad
+    \frac{d}{4s^2}\ (2s\ge\sqrt d)
+    Attained (sharp): equal magnitudes (2 s <= sqrt(d)); coordinates at odd multiples of ||v||/(2s) otherwise, which
+    exist if 8 divides 4 s^2 - d and d >= 3 (see :func:`qsgd_variance_attained`).
+    Proof (sharp): The variance is (||v||^2/s^2) sum f_i (1 - f_i), f_i = frac(u_i), and sum u_i^2 = s^2. In x = u^2 the
+    concave envelope of f (1 - f) is sqrt(x) - x up to x = 1/4, then 1/4; Jensen's inequality puts all x_i at s^2/d.
+    Source (sharp): derived; sharpens [alistarh2017qsgd], Lemma 3.1 (ii).
+
     Title (paper): Variance of QSGD, as printed.
+    Statement (paper): E||Q(v) - v||^2 <= min(d/s^2, sqrt(d)/s) ||v||^2.
+    Latex (paper): \mathbb{E}\|Q_s(v)-v\|^2 \le \min(d/s^2, \sqrt d/s)\,\|v\|^2
+    Attained (paper): nowhere; most closely for s = 1 and d to infinity (up to the factor 1 - 1/sqrt(d)); 4 times too
+    large for s >= sqrt(d).
+    Proof (paper): f (1 - f) <= min(1, u), and sum u_i <= s sqrt(d).
+    Source (paper): [alistarh2017qsgd], Lemma 3.1 (ii).
+
     Title (unbiased): QSGD is unbiased
-    Title (gradient-noise.reading): Noise of a quantized stochastic gradient, without the noise of the gradient itself
     Setting (unbiased): any v in R^d, any norm as the scale.
-    Setting (gradient-noise.reading): g is a stochastic gradient at x with E||g||^2 <= M^2.
     Statement (unbiased): Random rounding to s levels of a norm is unbiased: E Q(v) = v.
+    Kind (unbiased): identity.
+    Latex (unbiased): \mathbb{E}\, Q_s(v) = v
+    Proof (unbiased): Coordinate i is rounded up with probability frac(u_i), so E zeta_i = u_i.
+    Source (unbiased): [alistarh2017qsgd], Lemma 3.1 (i).
+
+    Title (gradient-noise.reading): Noise of a quantized stochastic gradient, without the noise of the gradient itself
+    Setting (gradient-noise.reading): g is a stochastic gradient at x with E||g||^2 <= M^2.
     Statement (gradient-noise.reading): Read as a bound on the noise of the whole stochastic gradient, E||Q(g) - grad
     f||^2 <= min(d/s^2, sqrt(d)/s) E||g||^2 is too small for s > sqrt(d)/2, and tends to 0 for s to infinity (for
     smaller s it holds, as E||Q(g)||^2 <= (sqrt(d)/s) E||g||^2). Read as a bound on the noise of the quantizer, E||Q(g)
     - g||^2, as in Lemma 3.1, it holds.
-    Kind (sharp): tight.
-    Kind (paper): upper.
-    Kind (unbiased): identity.
-    Kind (gradient-noise.reading): upper.
-    Latex (sharp): \frac{\mathbb{E}\|Q_s(v)-v\|^2}{\|v\|^2} \le \frac{\sqrt d}{s}-1 \ (2s\le\sqrt d),\quad
-    \frac{d}{4s^2}\ (2s\ge\sqrt d)
-    Latex (paper): \mathbb{E}\|Q_s(v)-v\|^2 \le \min(d/s^2, \sqrt d/s)\,\|v\|^2
-    Latex (unbiased): \mathbb{E}\, Q_s(v) = v
     Latex (gradient-noise.reading): \mathbb{E}\|Q_s(g)-\nabla f\|^2\le\min(d/s^2,\sqrt d/s)\,M^2
-    Attained (sharp): equal magnitudes (2 s <= sqrt(d)); coordinates at odd multiples of ||v||/(2s) otherwise, which
-    exist if 8 divides 4 s^2 - d and d >= 3 (see :func:`qsgd_variance_attained`).
-    Attained (paper): nowhere; most closely for s = 1 and d to infinity (up to the factor 1 - 1/sqrt(d)); 4 times too
-    large for s >= sqrt(d).
-    Proof (sharp): The variance is (||v||^2/s^2) sum f_i (1 - f_i), f_i = frac(u_i), and sum u_i^2 = s^2.  In x = u^2
-    the concave envelope of f (1 - f) is sqrt(x) - x up to x = 1/4, then 1/4; Jensen's inequality puts all x_i at s^2/d.
-    Proof (paper): f (1 - f) <= min(1, u), and sum u_i <= s sqrt(d).
-    Proof (unbiased): Coordinate i is rounded up with probability frac(u_i), so E zeta_i = u_i.
     Proof (gradient-noise.reading): min(d/s^2, sqrt(d)/s) E||g||^2 bounds E||Q(g) - g||^2 alone; E||g - grad f||^2, the
     noise of g itself, is added to it and does not depend on s.
-    Source (sharp): derived; sharpens [alistarh2017qsgd], Lemma 3.1 (ii).
-    Source (paper): [alistarh2017qsgd], Lemma 3.1 (ii).
-    Source (unbiased): [alistarh2017qsgd], Lemma 3.1 (i).
     Source (gradient-noise.reading): [alistarh2017qsgd], Theorem 3.2, with the variance of Definition 2.1, which is that
     of the stochastic gradient.
+
+    Kind (paper, gradient-noise.reading): upper.
 
     >>> qsgd_variance(d=10_000, s=4), qsgd_variance(d=10_000, s=4, form="paper"), qsgd_variance(d=10_000, s=100)
     (24.0, 25.0, 0.25)
@@ -132,17 +136,19 @@ def qsgd_inf_variance(d: int, s: int, form: str = "sharp") -> float:
     r"""Worst relative variance of QSGD with s levels and the maximum norm.
 
     Setting: any v in R^d; Q rounds to the levels 0, 1/s, ..., 1 times ||v||_inf, at random and without bias.
-    Statement (sharp): E||Q(v) - v||^2 <= omega ||v||^2 with omega = (sqrt(1 + (d-1)/s^2) - 1)/2.  For s = 1 it is
+    Source: derived.
+
+    Statement (sharp): E||Q(v) - v||^2 <= omega ||v||^2 with omega = (sqrt(1 + (d-1)/s^2) - 1)/2. For s = 1 it is
     (sqrt(d) - 1)/2, the worst case of ternary quantization.
-    Statement (simple): E||Q(v) - v||^2 <= (d-1)/(4 s^2) ||v||^2.
     Kind (sharp): tight.
-    Kind (simple): upper.
     Latex (sharp): \sup_v \frac{\mathbb{E}\|Q^\infty_s(v)-v\|^2}{\|v\|^2} = \tfrac12\Big(\sqrt{1+(d-1)/s^2}-1\Big)
     Attained (sharp): one coordinate 1, the others 1/(2 s (1 + omega)).
     Proof (sharp): Maximise sum f_i (1 - f_i)/sum u_i^2 with one u_i = s: at the optimal ratio omega each other
     coordinate maximises f (1 - f) - omega u^2, at u = 1/(2 (1 + omega)), so (d-1)/(4 (1 + omega)) = omega s^2.
+
+    Statement (simple): E||Q(v) - v||^2 <= (d-1)/(4 s^2) ||v||^2.
+    Kind (simple): upper.
     Proof (simple): At most d - 1 coordinates are rounded, and ||v||_inf <= ||v||_2.
-    Source: derived.
 
     >>> qsgd_inf_variance(d=10_000, s=1), qsgd_inf_variance(d=10_000, s=1, form="simple")
     (49.5, 2499.75)
@@ -155,27 +161,30 @@ def qsgd_inf_variance(d: int, s: int, form: str = "sharp") -> float:
 def qsgd_variance_exact(v: ArrayLike, s: int, norm: float = 2.0) -> float:
     r"""Variance of QSGD at one vector.
 
-    Title (variance): Variance of rounded singular values.
-    Title (spectrum.unbiased): Random rounding of singular values is unbiased
     Setting: Q rounds to the levels 0, 1/s, ..., 1 times the norm of v, at random and without bias.
     Statement: ``E||Q(v) - v||^2 = (scale/s)^2 sum_i f_i (1 - f_i)`` with ``f_i = frac(s |v_i| / scale)``, for the
     2-norm and the maximum norm.
-    Statement (variance): E||Q(X) - X||_F^2 is that of QSGD at the vector of singular values; at most that of QSGD for
-    the dimension min(rows, columns).
-    Statement (spectrum.unbiased): Singular values rounded at random to s levels of the Frobenius norm, with their
-    vectors as they are: E Q(X) = X.
     Kind: identity.
     Latex: \mathbb{E}\|Q_s(v)-v\|^2 = \frac{\|v\|^2}{s^2}\sum_i f_i(1-f_i)
-    Latex (variance): \mathbb{E}\|Q(X)-X\|_F^2=\frac{\|\sigma\|^2}{s^2}\sum_i f_i(1-f_i),\quad
-    f_i=\mathrm{frac}(s\sigma_i/\|\sigma\|)
-    Latex (spectrum.unbiased): \mathbb{E}\sum_i Q_s(\sigma)_i\, u_iv_i^\top = X
-    Attained (variance): everywhere.
     Attained: everywhere.
     Proof: zeta_i is a Bernoulli variable of variance f_i (1 - f_i); coordinates are rounded independently.
-    Proof (variance): The matrices u_i v_i' are orthonormal, so the squared errors of the values add.
-    Proof (spectrum.unbiased): E Q_s(sigma)_i = sigma_i, and the vectors do not depend on the draw.
     Source: derived.
+
+    Title (variance): Variance of rounded singular values.
+    Statement (variance): E||Q(X) - X||_F^2 is that of QSGD at the vector of singular values; at most that of QSGD for
+    the dimension min(rows, columns).
+    Latex (variance): \mathbb{E}\|Q(X)-X\|_F^2=\frac{\|\sigma\|^2}{s^2}\sum_i f_i(1-f_i),\quad
+    f_i=\mathrm{frac}(s\sigma_i/\|\sigma\|)
+    Attained (variance): everywhere.
+    Proof (variance): The matrices u_i v_i' are orthonormal, so the squared errors of the values add.
+
+    Title (spectrum.unbiased): Random rounding of singular values is unbiased
+    Statement (spectrum.unbiased): Singular values rounded at random to s levels of the Frobenius norm, with their
+    vectors as they are: E Q(X) = X.
+    Latex (spectrum.unbiased): \mathbb{E}\sum_i Q_s(\sigma)_i\, u_iv_i^\top = X
+    Proof (spectrum.unbiased): E Q_s(sigma)_i = sigma_i, and the vectors do not depend on the draw.
     Source (spectrum.unbiased): derived from QSGD's Lemma 3.1 (i); [alistarh2017qsgd].
+
     norm: The norm used as the scale.
 
     >>> qsgd_variance_exact([3.0, 4.0], s=1)  # 25 (0.6 * 0.4 + 0.8 * 0.2)
@@ -191,18 +200,20 @@ def qsgd_nonzeros(d: int, s: int, form: str = "sharp") -> float:
     r"""Largest expected number of non-zeros of QSGD with s levels and the 2-norm.
 
     Setting: any v in R^d; Q as in qsgd_variance.
+
     Statement (sharp): E||Q(v)||_0 <= min(d, s sqrt(d)).
-    Statement (paper): E||Q(v)||_0 <= s (s + sqrt(d)).
-    Title (paper): Non-zeros of QSGD, as printed in Lemma 3.1.
     Kind (sharp): tight.
-    Kind (paper): upper.
     Latex (sharp): \sup_v \mathbb{E}\|Q_s(v)\|_0 = \min(d, s\sqrt d)
-    Latex (paper): \mathbb{E}\|Q_s(v)\|_0 \le s(s+\sqrt d)
     Attained (sharp): equal magnitudes.
-    Attained (paper): nowhere; the term s^2 is not needed.
     Proof (sharp): P(zeta_i > 0) = min(1, u_i), and sum u_i = s ||v||_1/||v||_2 <= s sqrt(d).
-    Proof (paper): At most s^2 coordinates have u_i >= 1; the others contribute sum u_i <= s sqrt(d).
     Source (sharp): derived; sharpens [alistarh2017qsgd], Lemma 3.1 (iii).
+
+    Title (paper): Non-zeros of QSGD, as printed in Lemma 3.1.
+    Statement (paper): E||Q(v)||_0 <= s (s + sqrt(d)).
+    Kind (paper): upper.
+    Latex (paper): \mathbb{E}\|Q_s(v)\|_0 \le s(s+\sqrt d)
+    Attained (paper): nowhere; the term s^2 is not needed.
+    Proof (paper): At most s^2 coordinates have u_i >= 1; the others contribute sum u_i <= s sqrt(d).
     Source (paper): [alistarh2017qsgd], Lemma 3.1 (iii).
 
     >>> [qsgd_nonzeros(10_000, 2, form) for form in ("sharp", "paper")]
@@ -282,38 +293,43 @@ def chord_positions(v: ArrayLike, levels: ArrayLike, norm: float = 2.0) -> np.nd
 def chord_variance(v: ArrayLike, levels: ArrayLike, norm: float = 2.0) -> float:
     r"""Variance of random rounding to any set of levels, at one vector, as a chord sum.
 
-    Title (variance.exact): Variance of NUQSGD at one vector, as a chord sum.
-    Title (released): The levels of NUQSGD's released code.
-    Title (tails): NUQSGD and QSGD with 4 bits and buckets of 8192, released levels.
-    Title (tails.textbook): NUQSGD and QSGD with 4 bits and buckets of 8192, levels with zero.
     Setting: each coordinate is rounded without bias to one of the two levels around it.
     Statement: ``E||Q(v) - v||^2 = scale^2 sum_i (psi(r_i) - r_i^2) = scale^2 sum_i (l_(j+1) - r_i)(r_i - l_j)``; for
     the 2-norm, relative to ``||v||^2``, that is ``sum_i psi(r_i) - 1``.
+    Kind: identity.
+    Source: derived (the second moment of an unbiased choice between a and b is the chord of r^2 through a and b).
+
+    Title (variance.exact): Variance of NUQSGD at one vector, as a chord sum.
     Statement (variance.exact): E||Q(v) - v||^2 = ||v||^2 (sum psi(r_i) - 1), where psi interpolates the points (l, l^2)
     at the levels linearly; the same holds with the maximum norm as the scale.
-    Statement (released): Rounding to plus and minus 1, 1/2, ..., 2^-7 (4 bits, no zero) is unbiased, has the variance
-    of the chord sum, and no coordinate is ever zero; a coordinate 0 costs 4^-7 ||v||^2.
-    Statement (tails): At 4 bits and buckets of 8192, NUQSGD has less than a tenth of QSGD's variance; QSGD with the
-    maximum norm has a smaller variance than NUQSGD on light tails (Gaussian, Laplace) and a larger one on heavy tails
-    (Student t, lognormal).
-    Statement (tails.textbook): The same orderings hold for the levels of the papers, which include zero.
-    Kind: identity.
-    Kind (tails): upper.
-    Kind (tails.textbook): upper.
-    Latex (released): \mathbb{E}\|Q(v)-v\|^2 = \|v\|^2\Big(\sum_i\psi(r_i)-1\Big),\quad \psi(r) = 4^{-7}\ (r \le 2^{-7})
-    Latex (tails): \mathrm{Var}_{\mathrm{NUQSGD}} < \mathrm{Var}_{\mathrm{QSGD}\infty} \text{ on heavy tails, } > \text{
-    on light ones}
     Latex (variance.exact): \mathbb{E}\|Q(v)-v\|^2 = \|v\|^2 \Big(\sum_i \psi(r_i) - 1\Big)
     Attained (variance.exact): everywhere.
     Proof (variance.exact): An unbiased choice between a and b has the second moment of the chord of r^2 through a and
     b.
-    Source: derived (the second moment of an unbiased choice between a and b is the chord of r^2 through a and b).
     Source (variance.exact): derived.
+
+    Title (released): The levels of NUQSGD's released code.
+    Statement (released): Rounding to plus and minus 1, 1/2, ..., 2^-7 (4 bits, no zero) is unbiased, has the variance
+    of the chord sum, and no coordinate is ever zero; a coordinate 0 costs 4^-7 ||v||^2.
+    Latex (released): \mathbb{E}\|Q(v)-v\|^2 = \|v\|^2\Big(\sum_i\psi(r_i)-1\Big),\quad \psi(r) = 4^{-7}\ (r \le 2^{-7})
     Source (released): the authors' released code (fartashf/nuqsgd, nuq/quantize.py); the law is derived;
     [ramezani2021nuqsgd].
+
+    Title (tails): NUQSGD and QSGD with 4 bits and buckets of 8192, released levels.
+    Statement (tails): At 4 bits and buckets of 8192, NUQSGD has less than a tenth of QSGD's variance; QSGD with the
+    maximum norm has a smaller variance than NUQSGD on light tails (Gaussian, Laplace) and a larger one on heavy tails
+    (Student t, lognormal).
+    Latex (tails): \mathrm{Var}_{\mathrm{NUQSGD}} < \mathrm{Var}_{\mathrm{QSGD}\infty} \text{ on heavy tails, } > \text{
+    on light ones}
     Source (tails): [ramezani2021nuqsgd], section on experiments, says that NUQSGD and QSGD with the maximum norm are
     about equal.
+
+    Title (tails.textbook): NUQSGD and QSGD with 4 bits and buckets of 8192, levels with zero.
+    Statement (tails.textbook): The same orderings hold for the levels of the papers, which include zero.
     Source (tails.textbook): derived; the released code has no zero; [ramezani2021nuqsgd].
+
+    Kind (tails, tails.textbook): upper.
+
     levels (array_like): Increasing numbers in [0, 1]; the last one is 1.  If 0 is not among them, values below the
         smallest are rounded to plus or minus it.
     norm ({2, inf}):

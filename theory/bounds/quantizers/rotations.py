@@ -240,19 +240,15 @@ def rotated_sign_variance(d: int) -> float:
 def hadamard_sign_bias(ratio: float) -> float:
     r"""Bias of EDEN's scale with one bit after random signs and Hadamard's matrix.
 
-    Title (eden.hadamard): EDEN is biased after random signs and Hadamard's matrix.
+    Title: EDEN is biased after random signs and Hadamard's matrix.
     Setting: d >= 2 a power of two, R = H S/sqrt(d) with random signs S, Q(v) = R^T (||v||^2/||Rv||_1) sign(Rv), and v
     has two non-zeros, the smaller one ``ratio`` times the larger one a in size.
-    Statement: Q(v) = a (1 + ratio^2) e_i for all signs, with i the index of a. So ||E Q(v) - v||^2 = ratio^2 ||v||^2,
-    which is also the error of every message.
-    Statement (eden.hadamard): For two non-zeros a and b = r a with r < 1 every message of EDEN with one bit is decoded
-    as (1 + r^2) a e_i: the squared bias is r^2 ||v||^2, for every d.
+    Statement: For two non-zeros a and b = r a with r < 1 every message of EDEN with one bit is decoded as (1 + r^2) a
+    e_i: the squared bias is r^2 ||v||^2, for every d. The squared error of every message is the same.
     Kind: identity.
-    Latex (eden.hadamard): Q(a e_i+b e_j)=\tfrac{a^2+b^2}{a}e_i,\qquad\|\mathbb E\,Q(v)-v\|^2=\tfrac{b^2}{a^2}\|v\|^2
-    Proof (eden.hadamard): An entry of Rv has the sign of its part with a, and ||Rv||_1 = sqrt(d) |a|; R^T sign(Rv) =
-    +-sqrt(d) e_i.
-    Source: derived.
-    Source (eden.hadamard): derived; the authors of [vargaftik2022eden] use this rotation in practice.
+    Latex: Q(a e_i+b e_j)=\tfrac{a^2+b^2}{a}e_i,\qquad\|\mathbb E\,Q(v)-v\|^2=\tfrac{b^2}{a^2}\|v\|^2
+    Proof: An entry of Rv has the sign of its part with a, and ||Rv||_1 = sqrt(d) |a|; R^T sign(Rv) = +-sqrt(d) e_i.
+    Source: derived; the authors of [vargaftik2022eden] use this rotation in practice.
 
     Returns
     -------
@@ -274,20 +270,22 @@ def hadamard_sign_bias(ratio: float) -> float:
 def eden_variance(bits: int) -> float:
     r"""Relative variance of EDEN for long vectors.
 
-    Title (eden.limit): EDEN with b bits for long vectors.
     Setting: R a uniform rotation of R^d, x = Rv, q the entries of sqrt(d) x/||x|| rounded to the Lloyd-Max levels of
     the normal law; Q(v) = R^T (||x||^2/<x, q>) q, d -> infinity.
     Statement: E Q(v) = v, and E||Q(v) - v||^2 / ||v||^2 -> D/(1 - D) with the distortion D of those levels. With the
     best biased scale, <x, q>/||q||^2, the limit is D.
+    Kind: identity (in the limit; for one bit and every d see rotated_sign_variance).
+    Source: [vargaftik2022eden]; also derived.
+
+    Title (eden.limit): EDEN with b bits for long vectors.
     Statement (eden.limit): Lloyd-Max levels after a uniform rotation have the variance D/(1 - D) with the unbiased
     scale, and the error D with the best one: the former is 0.571, 0.133, 0.0358 and 0.0096, the latter 0.363, 0.117,
     0.0345 and 0.0095 for 1 to 4 bits.
-    Kind: identity (in the limit; for one bit and every d see rotated_sign_variance).
     Latex (eden.limit): \frac{\mathbb E\|Q(v)-v\|^2}{\|v\|^2}\to\frac{D_b}{1-D_b}
     Attained (eden.limit): everywhere.
     Proof (eden.limit): The error is ||q||^2/<u, q>^2 - 1, and per coordinate E q^2 = E u q = 1 - D.
-    Source: [vargaftik2022eden]; also derived.
     Source (eden.limit): derived; stated in [vargaftik2022eden].
+
     bits: Bits per coordinate, from 1 to 8.
 
     Raises
@@ -306,19 +304,16 @@ def eden_variance(bits: int) -> float:
 def qjl_variance(d: int) -> float:
     r"""Relative variance of signs of Gaussian projections.
 
-    Title (variance): Signs of Gaussian projections.
+    Title: Signs of Gaussian projections.
     Setting: G a d x d matrix of independent standard normal numbers, Q(v) = (sqrt(pi/2)/d) ||v|| G^T sign(G v); as many
     projections as coordinates, one bit each.
-    Statement: E Q(v) = v, E||Q(v) - v||^2 = (pi/2 - 1/d) ||v||^2.
-    Statement (variance): One bit of each of d Gaussian projections, scaled by sqrt(pi/2) ||v||/d, is unbiased with the
-    variance (pi/2 - 1/d) ||v||^2.
+    Statement: One bit of each of d Gaussian projections, scaled by sqrt(pi/2) ||v||/d, is unbiased with the variance
+    (pi/2 - 1/d) ||v||^2.
     Kind: identity.
-    Latex (variance): \mathbb E\|Q(v)-v\|^2=\Big(\tfrac\pi2-\tfrac1d\Big)\|v\|^2
-    Attained (variance): everywhere.
-    Proof (variance): A row g has E||g||^2 = d, and E g sign<g, v> = sqrt(2/pi) v/||v||.
-    Source: Zandieh, Daliri, Han, "QJL", 2024 (the operator); the law is derived: for a row g and a unit vector,
-    E||g||^2 = d, and the mean of g sign(<g, v>) has the norm sqrt(2/pi).
-    Source (variance): derived; the operator is that of Zandieh, Daliri, Han, QJL, 2024; [zandieh2024qjl].
+    Latex: \mathbb E\|Q(v)-v\|^2=\Big(\tfrac\pi2-\tfrac1d\Big)\|v\|^2
+    Attained: everywhere.
+    Proof: A row g has E||g||^2 = d, and E g sign<g, v> = sqrt(2/pi) v/||v||.
+    Source: derived; the operator is that of Zandieh, Daliri, Han, QJL, 2024; [zandieh2024qjl].
 
     Raises
     ------
@@ -335,30 +330,33 @@ def qjl_variance(d: int) -> float:
 def turboquant_prod_variance(bits: int, d: float = math.inf) -> float:
     r"""Relative variance of TurboQuant's unbiased quantizer.
 
-    Title (turboquant): Variance of TurboQuant's unbiased quantizer.
-    Title (eden.turboquant): EDEN with b bits compared with TurboQuant with b + 1.
     Setting: d independent standard normal coordinates, as a uniform rotation makes them for d -> infinity; for each
     bits - 1 bits in Lloyd-Max levels, and one bit for the signs of Gaussian projections of their error.
     Statement: E||Q(v) - v||^2 = (pi/2 - 1/d) D E||v||^2, with the distortion D of bits - 1 bits.
+    Kind: identity.
+    Source: [zandieh2025turboquant] (the operator); the law is derived: the second stage is unbiased and has the factor
+    qjl_variance(d).
+
+    Title (turboquant): Variance of TurboQuant's unbiased quantizer.
     Statement (turboquant): On d normal coordinates b - 1 bits of Lloyd-Max levels, and one bit of Gaussian projections
     of their error, have the variance (pi/2 - 1/d) D_{b-1} E||v||^2.
+    Latex (turboquant): \mathbb E\|Q(v)-v\|^2=\Big(\tfrac\pi2-\tfrac1d\Big)D_{b-1}\,\mathbb E\|v\|^2
+    Attained (turboquant): everywhere.
+    Proof (turboquant): Given the first stage, the second one has the variance of qjl.variance at the error of the
+    first.
+    Source (turboquant): derived; the operator is that of [zandieh2025turboquant].
+
+    Title (eden.turboquant): EDEN with b bits compared with TurboQuant with b + 1.
     Statement (eden.turboquant): For long vectors the unbiased EDEN with b >= 2 bits has less variance than the unbiased
     TurboQuant with b + 1: their ratio is 2/(pi (1 - D_b)), and 1 for b = 1. EDEN with 2 bits has 0.133, TurboQuant with
     3 bits has 0.185.
-    Kind: identity.
     Kind (eden.turboquant): upper.
     Latex (eden.turboquant): \frac{D_b/(1-D_b)}{(\pi/2)\,D_b}=\frac{2}{\pi(1-D_b)}\le1,\quad D_b\le D_1=1-\tfrac2\pi
-    Latex (turboquant): \mathbb E\|Q(v)-v\|^2=\Big(\tfrac\pi2-\tfrac1d\Big)D_{b-1}\,\mathbb E\|v\|^2
     Attained (eden.turboquant): b = 1.
-    Attained (turboquant): everywhere.
     Proof (eden.turboquant): The two closed forms, where D_b decreases in b.
-    Proof (turboquant): Given the first stage, the second one has the variance of qjl.variance at the error of the
-    first.
-    Source: [zandieh2025turboquant] (the operator); the law is derived: the second stage is unbiased and has the factor
-    qjl_variance(d).
-    Source (turboquant): derived; the operator is that of [zandieh2025turboquant].
     Source (eden.turboquant): derived; arXiv 2604.18555 disputes the comparison of arXiv 2504.19874;
     [zandieh2025turboquant].
+
     bits: Bits per coordinate, from 1 to 9.
     d: Dimension, at least 1; math.inf for long vectors.
 

@@ -14,20 +14,22 @@ from ..closed_form import formula
 def sign_density(v: ArrayLike) -> float:
     r"""Density of a vector, which is 1 if all magnitudes are equal.
 
-    Title (density.rcv1): Density of real gradients.
     Setting: a vector v in R^d that is not zero.
     Statement: ``phi = ||v||_1 / (sqrt(d) ||v||_2)`` lies in [1/sqrt(d), 1]; it is 1 for equal magnitudes and 1/sqrt(d)
     for a vector with one non-zero.
+    Kind: identity.
+    Source: derived (a definition, with the Cauchy-Schwarz inequality); its square is the density of
+    [karimireddy2019error], section 4.
+
+    Title (density.rcv1): Density of real gradients.
     Statement (density.rcv1): EF-sign's delta is the density phi^2 = ||g||_1^2/(d ||g||_2^2) of the gradients: above 0.2
     on the digits; below 0.1 and below the fraction of non-zeros on RCV1, where the sign with the l2 scale is not a
     contraction.
-    Kind: identity.
     Latex (density.rcv1): \delta(g)=\phi(g)^2=\frac{\|g\|_1^2}{d\,\|g\|_2^2}\le\frac{\|g\|_0}{d}
     Proof (density.rcv1): sign.error at these vectors; ||g||_1^2 <= ||g||_0 ||g||_2^2.
-    Source: derived (a definition, with the Cauchy-Schwarz inequality); its square is the density of
-    [karimireddy2019error], section 4.
     Source (density.rcv1): [karimireddy2019error], Lemma 8 and the figure on the density of gradients; Cauchy and
     Schwarz.
+
     v (array_like): Finite numbers, not all 0.
 
     Returns
@@ -70,23 +72,25 @@ def l2_sign_error(v: ArrayLike) -> float:
     r"""Relative error of the signs times ||v||_2/sqrt(d).
 
     Title: Error of the sign with the l2 scale.
-    Title (l2.contraction): The sign with the l2 scale as a contraction.
     Setting: C(v) = (||v||_2/sqrt(d)) sign(v), for a v in R^d that is not zero.
     Statement: ``||C(v) - v||^2 = 2 (1 - phi) ||v||^2``, ``phi = ||v||_1 / (sqrt(d) ||v||_2)``: it is below ||v||^2 only
     if phi > 1/2, so for d >= 4 it is not a contraction for all vectors.
-    Statement (l2.contraction): The signs (+1 or -1, also for 0) times ||v||_2/sqrt(d), the operator of 1-bit Adam,
-    satisfy ||C(v) - v||^2 <= ||v||^2.
     Kind: identity.
-    Kind (l2.contraction): upper.
     Latex: \Big\|\tfrac{\|v\|_2}{\sqrt d}\operatorname{sign}v-v\Big\|^2=2(1-\phi)\|v\|^2
-    Latex (l2.contraction): \Big\|\tfrac{\|v\|_2}{\sqrt d}\operatorname{sign}v-v\Big\|^2\le\|v\|^2
     Attained: everywhere
     Proof: ||C(v)|| = ||v|| and <C(v), v> = phi ||v||^2.
+    Source: derived; the operator is that of [tang2021bit].
+
+    Title (l2.contraction): The sign with the l2 scale as a contraction.
+    Statement (l2.contraction): The signs (+1 or -1, also for 0) times ||v||_2/sqrt(d), the operator of 1-bit Adam,
+    satisfy ||C(v) - v||^2 <= ||v||^2.
+    Kind (l2.contraction): upper.
+    Latex (l2.contraction): \Big\|\tfrac{\|v\|_2}{\sqrt d}\operatorname{sign}v-v\Big\|^2\le\|v\|^2
     Proof (l2.contraction): It is false for phi < 1/2: a vector with one non-zero in 10,000 dimensions has the error
     1.98 ||v||^2.
-    Source: derived; the operator is that of [tang2021bit].
     Source (l2.contraction): our question about the operator of [tang2021bit]; the authors do not claim it and assume a
     bounded memory.
+
     v (array_like): Finite numbers, not all 0.
 
     >>> l2_sign_error([3.0] + 9999 * [0.0])
@@ -195,22 +199,24 @@ def sign_line_floor(A: ArrayLike, b: ArrayLike) -> float:
     r"""Lower bound on the loss of sign descent on a least-squares problem with positive entries.
 
     Title: Sign descent stays on a line if all entries are positive.
-    Title (fixes.line): With a memory, sign descent solves least squares.
     Setting: f(x) = ||A x - b||^2/(2n) with n rows of positive entries; steps along the signs of single rows' gradients,
     from x = 0.
     Statement: If all rows of a least-squares problem have positive entries (n = d, b = A x*), descent along signs of
     single rows' gradients from 0 stays on the line of the vector of ones, so f >= min_a f(a 1) > 0 = f(x*).
-    Statement (fixes.line): For least squares whose rows have positive entries, where signs of single rows' gradients
-    stay above min_a f(a 1) > 0, the scaled sign with a memory reaches the minimum, 0.
     Kind: lower (attained by step sizes that reach the best point of the line).
-    Kind (fixes.line): identity.
     Latex: x_t\in\operatorname{span}\{\mathbf 1\},\quad f(x_t)\ge\frac1{2n}\Big(\|b\|^2-\frac{\langle b,A\mathbf
     1\rangle^2}{\|A\mathbf 1\|^2}\Big)
     Proof: The gradient of row i is a positive or negative multiple of a_i, whose signs are all equal.
+    Source: derived; the lecture's example, Theorem I of [karimireddy2019error].
+
+    Title (fixes.line): With a memory, sign descent solves least squares.
+    Statement (fixes.line): For least squares whose rows have positive entries, where signs of single rows' gradients
+    stay above min_a f(a 1) > 0, the scaled sign with a memory reaches the minimum, 0.
+    Kind (fixes.line): identity.
     Proof (fixes.line): x - e stays in the span of the rows' gradients, which is the whole space, and gradients vanish
     at x*.
-    Source: derived; the lecture's example, Theorem I of [karimireddy2019error].
     Source (fixes.line): lecture; [karimireddy2019error], Theorem I.
+
     A (array_like, shape (n, d)): Positive numbers.
     b (array_like, shape (n,)): Targets.
 

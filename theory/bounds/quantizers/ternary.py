@@ -27,17 +27,19 @@ def ternary_variance_exact(v: ArrayLike, scale: float) -> float:
     r"""Variance of ternary quantization at one vector.
 
     Title: Variance and non-zeros of ternary quantization.
-    Title (unbiased): Ternary quantization is unbiased
     Setting: any scale C >= max|v_i|.
     Statement: E||Q(v) - v||^2 = C ||v||_1 - ||v||_2^2 and E||Q(v)||_0 = ||v||_1/C for every C >= max|v_i|.
-    Statement (unbiased): C sign(v_i) with probability |v_i|/C, otherwise 0, is unbiased for every C >= max|v_i|.
     Kind: identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2 = C\|v\|_1 - \|v\|_2^2,\quad \mathbb{E}\|Q(v)\|_0 = \|v\|_1/C
-    Latex (unbiased): \mathbb{E}\,Q(v) = v
     Attained: everywhere.
     Proof: E Q_i^2 = C^2 |v_i|/C.
     Source: derived (``E Q_i^2 = C |v_i|``); for C = ||v||_2 [yin2018gradient], supplement 4.
+
+    Title (unbiased): Ternary quantization is unbiased
+    Statement (unbiased): C sign(v_i) with probability |v_i|/C, otherwise 0, is unbiased for every C >= max|v_i|.
+    Latex (unbiased): \mathbb{E}\,Q(v) = v
     Source (unbiased): derived.
+
     scale: C, above 0 and at least ``max|v_i|``.
 
     >>> ternary_variance_exact([3.0, 4.0], scale=5.0), ternary_variance_exact([3.0, 4.0], scale=4.0)
@@ -67,16 +69,13 @@ def ternary_nonzeros_exact(v: ArrayLike, scale: float) -> float:
 def ternary_product(v: ArrayLike) -> float:
     r"""Second moment times expected non-zeros of ternary quantization, which is the same for every scale.
 
-    Title (product): Second moment times non-zeros does not depend on the scale.
+    Title: Second moment times non-zeros does not depend on the scale.
     Setting: any scale C >= max|v_i|.
-    Statement: ``E||Q(v)||^2 E||Q(v)||_0 = ||v||_1^2``.
-    Statement (product): (second moment) (expected non-zeros) = ||v||_1^2 for every C >= max|v_i|.
+    Statement: (second moment) (expected non-zeros) = ||v||_1^2 for every C >= max|v_i|.
     Kind: identity.
-    Latex (product): \mathbb{E}\|Q(v)\|^2 \cdot \mathbb{E}\|Q(v)\|_0 = \|v\|_1^2
-    Attained (product): everywhere; no unbiased operator has a smaller product.
-    Source: derived (``C ||v||_1`` times ``||v||_1 / C``). No unbiased operator has a smaller product (`product_bound`),
-    so every C is optimal for its own number of non-zeros.
-    Source (product): derived.
+    Latex: \mathbb{E}\|Q(v)\|^2 \cdot \mathbb{E}\|Q(v)\|_0 = \|v\|_1^2
+    Attained: everywhere; no unbiased operator has a smaller product.
+    Source: derived: the second moment is C ||v||_1, and the expected number of non-zeros is ||v||_1/C.
 
     >>> ternary_product([3.0, -4.0])
     49.0
@@ -106,19 +105,15 @@ def ternary_l2_variance(d: int) -> float:
 def ternary_iterations(d: int) -> float:
     r"""Largest factor by which ternary quantization with the scale ||v||_2 increases the iterations to an accuracy.
 
-    Title (iterations): Ternary quantization with the 2-norm needs up to sqrt(d) times as many iterations.
+    Title: Ternary quantization with the 2-norm needs up to sqrt(d) times as many iterations.
     Setting: any SGD theorem whose number of iterations is proportional to M^2, a bound of the second moment of the
     gradients, with the step of the theorem; gradients in R^d.
-    Statement: the second moment is at most sqrt(d) M^2, so the step is sqrt(d) times as short and T is sqrt(d) times as
-    large.
-    Statement (iterations): With the scale ||v||_2 and gradients of equal magnitudes, SGD with the step of its theorem
-    takes a number of iterations to the same accuracy that grows as sqrt(d), though E||g||^2 does not depend on d.
+    Statement: With the scale ||v||_2 and gradients of equal magnitudes, SGD with the step of its theorem takes a number
+    of iterations to the same accuracy that grows as sqrt(d), though E||g||^2 does not depend on d.
     Kind: rate (attained if all gradients have equal magnitudes; for Gaussian ones the factor is sqrt(2 d / pi)).
-    Latex (iterations): T(d)\propto\sqrt d
-    Proof (iterations): E||Q(v)||^2 = ||v||_1 ||v||_2; on (1/2)||x||^2 it is that of uniform sparsification with p =
-    1/sqrt(d).
-    Source: derived from :func:`ternary_l2_variance`.
-    Source (iterations): lecture; derived: the second moment of the gradients, hence the number of iterations, grows by
+    Latex: T(d)\propto\sqrt d
+    Proof: E||Q(v)||^2 = ||v||_1 ||v||_2; on (1/2)||x||^2 it is that of uniform sparsification with p = 1/sqrt(d).
+    Source: lecture; derived: the second moment of the gradients, hence the number of iterations, grows by
     ||v||_1/||v||_2 <= sqrt(d)
 
     >>> ternary_iterations(100)
@@ -131,15 +126,14 @@ def ternary_iterations(d: int) -> float:
 def ternary_inf_variance(d: int) -> float:
     r"""Worst relative variance of ternary quantization with the scale ||v||_inf: TernGrad.
 
-    Title (variance): Worst variance of TernGrad.
+    Title: Worst variance of TernGrad.
     Setting: any v in R^d.
-    Statement: ``E||Q(v) - v||^2 <= ((sqrt(d) - 1)/2) ||v||^2``.
-    Statement (variance): With C = max|v_i|: variance <= ((sqrt(d) - 1)/2) ||v||^2, the smallest worst-case variance of
-    ternary quantization.
-    Kind: tight (attained by one coordinate 1 and d - 1 coordinates 1/(sqrt(d) + 1)).
-    Latex (variance): \sup_v \frac{\mathbb{E}\|Q(v)-v\|^2}{\|v\|^2} = \sup_v \frac{\|v\|_\infty\|v\|_1}{\|v\|_2^2} - 1 =
+    Statement: With C = max|v_i|: variance <= ((sqrt(d) - 1)/2) ||v||^2, the smallest worst-case variance of ternary
+    quantization.
+    Kind: tight.
+    Latex: \sup_v \frac{\mathbb{E}\|Q(v)-v\|^2}{\|v\|^2} = \sup_v \frac{\|v\|_\infty\|v\|_1}{\|v\|_2^2} - 1 =
     \tfrac12(\sqrt d - 1)
-    Attained (variance): by one coordinate 1, the others 1/(sqrt(d) + 1)
+    Attained: by one coordinate 1, the others 1/(sqrt(d) + 1)
     Source: derived: maximise (1 + sum x_i)/(1 + sum x_i^2) over equal x_i.
 
     >>> ternary_inf_variance(100)
@@ -206,19 +200,21 @@ class ClippedGaussian(NamedTuple):
 def clipped_gaussian(clip: float = 2.5) -> ClippedGaussian:
     r"""TernGrad with clipping at c standard deviations, for a long vector of independent centred Gaussian numbers.
 
-    Title (clip): TernGrad with clipping, on a Gaussian vector.
     Setting: x standard normal, y = x clipped to [-c, c], and the scale c.
     Statement: density ``E|y|/c``, second moment ``c E|y|``, squared bias ``E(x - y)^2``, clipped ``P(|x| > c)``, with
     ``E|y| = 2 (f(0) - f(c)) + 2 c q`` and ``E(x - y)^2 = 2 ((1 + c^2) q - c f(c))``, f the normal density and q = P(x >
     c).
+    Kind: identity, in the limit d to infinity.
+    Source: derived; the clipping is that of [wen2017terngrad].
+
+    Title (clip): TernGrad with clipping, on a Gaussian vector.
     Statement (clip): Clipping at 2.5 standard deviations makes 31.8 % of a long Gaussian vector non-zero, with 1.985
     ||v||^2 as the second moment and a squared bias of 0.24 %.
-    Kind: identity, in the limit d to infinity.
     Latex (clip): \mathrm{density} = \mathbb{E}|y|/c,\quad \mathbb{E}\|Q\|^2/\|v\|^2 = c\,\mathbb{E}|y|,\quad
     \mathrm{bias}^2 = \mathbb{E}(x-y)^2,\quad y = \mathrm{clip}(x, c)
     Attained (clip): as d grows; here d = 20000.
-    Source: derived; the clipping is that of [wen2017terngrad].
     Source (clip): derived, for the clipping of [wen2017terngrad].
+
     clip: c.
 
     >>> [round(number, 4) for number in clipped_gaussian(2.5)]

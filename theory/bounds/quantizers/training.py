@@ -28,11 +28,17 @@ def quantized_sgd_convex_step(
     """The constant step of quantized parallel SGD on a smooth convex function.
 
     Setting: as for :func:`quantized_sgd_convex`.
-    Statement: that of :func:`sgd_smooth_convex_step` for one worker of variance v = (sigma^2 + omega M^2)/N: with R^2 =
-    ``distance``, sharp: gamma = 1/(L + sqrt(v T)/R); paper: gamma = 1/(L + sqrt(v T/2)/R).
+    Statement: The step is that of :func:`sgd_smooth_convex_step` for one worker of variance v = (sigma^2 + omega
+    M^2)/N; R^2 = ``distance``.
     Kind: identity.
-    Source: [alistarh2017qsgd], Theorem 3.4 (paper), with sqrt N in the correct place and with the noise of the
+
+    Statement (sharp): gamma = 1/(L + sqrt(v T)/R).
+    Source (sharp): derived.
+
+    Statement (paper): gamma = 1/(L + sqrt(v T/2)/R).
+    Source (paper): [alistarh2017qsgd], Theorem 3.4, with sqrt N in the correct place and with the noise of the
     gradients themselves.
+
     variance: sigma^2 of one worker's gradient.
     second_moment: M^2, at least sigma^2.
     distance: R^2.
@@ -60,34 +66,40 @@ def quantized_sgd_convex(
 ) -> float:
     r"""Bound on f - f* for quantized parallel SGD on a smooth convex function.
 
-    Title (convergence): Convergence with QSGD, smooth and convex.
-    Title (nuqsgd.convergence): Convergence with NUQSGD, smooth and convex.
-    Title (same step): The step size for N workers with QSGD.
     Setting: f is convex and L-smooth, projection allowed; N workers with independent gradients, E||g - grad f||^2 <=
     sigma^2 and E||g||^2 <= M^2; the step of :func:`quantized_sgd_convex_step`; the mean of x_1, ..., x_T; R >= ||x_0 -
     x*||; v = (sigma^2 + omega M^2)/N.
-    Statement (sharp, convergence, nuqsgd.convergence): With v = (sigma^2 + omega M^2)/N and gamma = 1/(L + sqrt(v
-    T)/R), the mean of x_1, ..., x_T has E f - f* <= R sqrt(v/T) + L R^2/(2 T).
-    Statement (same step): With N workers, v = (sigma^2 + omega M^2)/N and gamma = 1/(L + 1/h), h = R sqrt(2/(v T)),
-    the mean of x_1, ..., x_T has E f - f* <= (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), below sqrt 2 R sqrt(v/T) +
-    L R^2/T.
-    Statement (paper): With that step E f - f* <= sqrt 2 R sqrt(v/T) + L R^2/T.
     Kind: upper.
+    Source: [alistarh2017qsgd], Theorem 3.4, which prints T = O(R^2 max(2 B'/(N eps^2), L/eps)), B' = min(d/s^2,
+    sqrt(d)/s) M^2, for E f - f* <= eps; sigma^2 has to be added to B' (the claim qsgd.gradient-noise). NUQSGD, JMLR
+    22(114), 2021, has the same theorem with its own omega, as remembered. The constants 1 and 1/2 are derived.
+
+    Title (same step): The step size for N workers with QSGD.
+    Statement (same step): With N workers, v = (sigma^2 + omega M^2)/N and gamma = 1/(L + 1/h), h = R sqrt(2/(v T)), the
+    mean of x_1, ..., x_T has E f - f* <= (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), below sqrt 2 R sqrt(v/T) + L R^2/T.
     Latex (same step): \gamma=\frac1{L+1/h},\ h=R\sqrt{\tfrac{2}{vT}}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le
     \frac{3}{2\sqrt2}R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad v=\frac{\sigma^2+\omega M^2}N
+    Proof (same step): One step: E f(x+) - f* <= (||x - x*||^2 - E||x+ - x*||^2)/(2 gamma) + h v/2, where v is the
+    variance of the mean message (qsgd.gradient-noise); sum over the steps.
+
+    Source (sharp): derived; the correct reading of [alistarh2017qsgd], Corollary 2.2 and Theorem 3.4.
+
+    Statement (paper): With that step E f - f* <= sqrt 2 R sqrt(v/T) + L R^2/T.
+
+    Title (convergence): Convergence with QSGD, smooth and convex.
+    Source (convergence): [alistarh2017qsgd], Theorem 3.4, with the missing noise term; the constants are derived.
+
+    Title (nuqsgd.convergence): Convergence with NUQSGD, smooth and convex.
+    Source (nuqsgd.convergence): [ramezani2021nuqsgd], as remembered; the constants are derived.
+
+    Statement (sharp, convergence, nuqsgd.convergence): With v = (sigma^2 + omega M^2)/N and gamma = 1/(L + sqrt(v
+    T)/R), the mean of x_1, ..., x_T has E f - f* <= R sqrt(v/T) + L R^2/(2 T).
     Latex (sharp, convergence, nuqsgd.convergence): \mathbb{E}f(\bar x)-f^*\le R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad
     v=\frac{\sigma^2+\omega M^2}N
     Attained (sharp, convergence, nuqsgd.convergence): asymptotically, by a function with a small slope far from its
     minimum and a steep wall beyond the minimum, with large gradient noise.
-    Proof (same step): One step: E f(x+) - f* <= (||x - x*||^2 - E||x+ - x*||^2)/(2 gamma) + h v/2, where v is the
-    variance of the mean message (qsgd.gradient-noise); sum over the steps.
     Proof (sharp, convergence, nuqsgd.convergence): As for qsgd.step; the step balances both terms.
-    Source (convergence): [alistarh2017qsgd], Theorem 3.4, with the missing noise term; the constants are derived.
-    Source (nuqsgd.convergence): [ramezani2021nuqsgd], as remembered; the constants are derived.
-    Source: [alistarh2017qsgd], Theorem 3.4, which prints T = O(R^2 max(2 B'/(N eps^2), L/eps)), B' = min(d/s^2,
-    sqrt(d)/s) M^2, for E f - f* <= eps; sigma^2 has to be added to B' (the claim qsgd.gradient-noise). NUQSGD, JMLR
-    22(114), 2021, has the same theorem with its own omega, as remembered. The constants 1 and 1/2 are derived.
-    Source (sharp): derived; the correct reading of [alistarh2017qsgd], Corollary 2.2 and Theorem 3.4.
+
     variance: sigma^2 of one worker's gradient.
     second_moment: M^2, at least sigma^2.
     distance: R^2.
@@ -184,7 +196,6 @@ def quantized_sgd_smooth(
     r"""Bound on the mean squared gradient of quantized parallel SGD without convexity.
 
     Title: Convergence with QSGD, without convexity.
-    Title (nuqsgd.nonconvex): Convergence with NUQSGD, without convexity.
     Setting: f is L-smooth; N workers with independent gradients of variance at most sigma^2; constant step size gamma
     with q = gamma L (1 + omega/N) < 2.
     Statement: the mean over t < T of E||grad f(x_t)||^2 is at most (2 (f(x_0) - f*)/(gamma T) + gamma L (1 + omega)
@@ -196,6 +207,8 @@ def quantized_sgd_smooth(
     Source: derived: E||mean Q(g)||^2 <= (1 + omega/N)||grad f||^2 + (1 + omega) sigma^2/N in the descent lemma.
     [alistarh2017qsgd], Theorem 3.5, has a random stopping time and states only orders of magnitude: (1/L) E||grad f||^2
     <= O(sqrt(L (f(x_1) - f*))/T + min(d/s^2, sqrt(d)/s) B/L), whose two sides have different units.
+
+    Title (nuqsgd.nonconvex): Convergence with NUQSGD, without convexity.
     Source (nuqsgd.nonconvex): derived; [ramezani2021nuqsgd] has such a theorem with its own omega, as remembered.
 
     >>> quantized_sgd_smooth(100, omega=1.0, lipschitz=2.0, step=0.25, gap=25.0, variance=4.0, workers=2)  # (2+2)/1.25

@@ -31,21 +31,30 @@ def bottou_constant_step_floor(
 ) -> float:
     r"""Limit of the bound on f - f* for SGD with a constant step size.
 
-    Title (minibatch): A mini-batch or a smaller step.
     Setting: as for :func:`bottou_constant_step`.
-    Statement: paper: alpha L M/(2 c mu); sharp: alpha L M/(2 c (2 mu - alpha L M_G)).
+    Statement: The floor is the limit of :func:`bottou_constant_step` as T grows.
+
+    Statement (sharp): The floor is alpha L M/(2 c (2 mu - alpha L M_G)).
+    Kind (sharp): tight.
+    Attained (sharp): f = (L/2)||x||^2 with noise of variance M, at its stationary law, for every alpha.
+    Source (sharp): derived.
+
+    Statement (paper): The floor is alpha L M/(2 c mu).
+    Kind (paper): upper.
+    Source (paper): [bottou2018optimization], Theorem 4.6.
+
+    Title (minibatch): A mini-batch or a smaller step.
     Statement (minibatch): A batch of m with the step alpha and single gradients with alpha/m have the same floor in
     Theorem 4.6 and need, to first order in alpha, the same number of gradients per factor e. On (L/2)||x||^2 the exact
     ratio of the floors is (2 - alpha L/m)/(2 - alpha L), but the batch needs fewer gradients per factor e, m/(-2 log(1
     - alpha L)) instead of 1/(-2 log(1 - alpha L/m)). With steps for equal floors it still needs fewer: the ratio is m
     artanh(y/m)/artanh(y), y = alpha L/(2 - alpha L).
-    Kind: tight (sharp; f = (L/2)||x||^2 with noise of variance M, at its stationary law, for every alpha).
     Kind (minibatch): identity.
-    Latex (minibatch, sharp): \frac{\alpha L(M/m)}{2c}=\frac{(\alpha/m)LM}{2c}
-    Proof (minibatch, sharp): alpha M/(2 (2 - alpha L)) is the floor on that quadratic, and (1 - alpha L)^2 the factor
-    of a step; floors are equal if alpha' L = 2x/(1 + x) with x = y/m, and then -log(1 - alpha' L) = 2 artanh(x).
-    Source: [bottou2018optimization], Theorem 4.6 (paper); sharp is derived.
+    Latex (minibatch): \frac{\alpha L(M/m)}{2c}=\frac{(\alpha/m)LM}{2c}
+    Proof (minibatch): alpha M/(2 (2 - alpha L)) is the floor on that quadratic, and (1 - alpha L)^2 the factor of a
+    step; floors are equal if alpha' L = 2x/(1 + x) with x = y/m, and then -log(1 - alpha' L) = 2 artanh(x).
     Source (minibatch): [bottou2018optimization], section 4.2, after Theorem 4.7; the exact results are derived.
+
     mu: c.
     step: alpha in (0, mu/(L M_G)].
     noise: M.
@@ -75,30 +84,36 @@ def bottou_constant_step(
 ) -> float:
     r"""Bound on f - f* for SGD with a constant step size.
 
-    Title (sharp): Bottou, Curtis, Nocedal: constant step, sharp.
-    Title (constant-step.paper): Bottou, Curtis, Nocedal: Theorem 4.6.
     Setting: f is L-smooth and c-strongly convex (||grad f||^2 >= 2 c (f - f*) suffices); <grad f, E g> >= mu ||grad
     f||^2 and E||g||^2 <= M + M_G ||grad f||^2; alpha <= mu/(L M_G).
-    Statement: E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) floor with paper: r = 1 - alpha c mu; sharp: r = 1 - alpha
-    c (2 mu - alpha L M_G); the floor is :func:`bottou_constant_step_floor`.
+    Statement: E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) F, where F is :func:`bottou_constant_step_floor`.
+    Proof: Lemma 4.4 of [bottou2018optimization], E f(x+) <= f - (mu - alpha L M_G/2) alpha ||grad f||^2 + alpha^2 L
+    M/2, without halving its factor.
+
+    Title (sharp): Bottou, Curtis, Nocedal: constant step, sharp.
     Statement (sharp): E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) alpha L M/(2c (2 - alpha L)), r = 1 - alpha c (2 -
     alpha L).
-    Statement (constant-step.paper): E f(x_T) - f* <= alpha L M/(2c) + (1 - alpha c)^T (f(x_0) - f* - alpha L M/(2c))
-    for alpha <= 1/L.
-    Kind: tight (sharp; an equality at every T for f = (L/2)||x||^2 and noise of variance M).
     Latex (sharp): \mathbb{E}f(x_T)-f^*\le r^T(f(x_0)-f^*)+(1-r^T)\frac{\alpha LM}{2c(2-\alpha L)}
-    Latex (constant-step.paper): \mathbb{E}f(x_T)-f^*\le\frac{\alpha LM}{2c}+(1-\alpha c)^T\Big(f(x_0)-f^*-\frac{\alpha
-    LM}{2c}\Big)
     Attained (sharp): f = (L/2)||x||^2 with noise of variance M, at every T and for every alpha up to 1/L
-    Attained (constant-step.paper): alpha = 1/L and f = (L/2)||x||^2; for small alpha the floor is twice the sharp one.
     Proof (sharp): E f(x+) - f* <= (1 - 2 alpha c (1 - alpha L/2)) (f - f*) + alpha^2 L M/2, by smoothness and ||grad
     f||^2 >= 2c (f - f*).
-    Proof (constant-step.paper): bottou.constant-step with 2 - alpha L replaced by 1.
-    Source: [bottou2018optimization], Theorem 4.6 (paper). Sharp is derived: their Lemma 4.4, E f(x+) <= f - (mu - alpha
-    L M_G/2) alpha ||grad f||^2 + alpha^2 L M/2, without halving its factor.
     Source (sharp): derived; sharpens [bottou2018optimization], Theorem 4.6, by a factor of 2 - alpha L in the floor and
     in the rate.
-    Source (constant-step.paper): [bottou2018optimization], Theorem 4.6.
+
+    Statement (paper): E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) F with r = 1 - alpha c mu.
+    Kind (paper): upper.
+
+    Title (constant-step.paper): Bottou, Curtis, Nocedal: Theorem 4.6.
+    Statement (constant-step.paper): E f(x_T) - f* <= alpha L M/(2c) + (1 - alpha c)^T (f(x_0) - f* - alpha L M/(2c))
+    for alpha <= 1/L.
+    Latex (constant-step.paper): \mathbb{E}f(x_T)-f^*\le\frac{\alpha LM}{2c}+(1-\alpha c)^T\Big(f(x_0)-f^*-\frac{\alpha
+    LM}{2c}\Big)
+    Attained (constant-step.paper): alpha = 1/L and f = (L/2)||x||^2; for small alpha the floor is twice the sharp one.
+    Proof (constant-step.paper): bottou.constant-step with 2 - alpha L replaced by 1.
+
+    Kind (sharp, constant-step.paper): tight.
+    Source (paper, constant-step.paper): [bottou2018optimization], Theorem 4.6.
+
     mu, lipschitz, step, noise, first, second, form (float or str): As for bottou_constant_step_floor.
 
     >>> [bottou_constant_step(1, mu=1.0, lipschitz=1.0, step=0.5, noise=6.0, gap=5.0, form=form)
@@ -198,21 +213,24 @@ def bottou_nonconvex(
 ) -> float:
     r"""Bound on the mean squared gradient norm of SGD with a constant step size, without convexity.
 
-    Title (sharp): Bottou, Curtis, Nocedal: Theorem 4.8, sharp.
     Setting: f is L-smooth and at least f_inf; gradients as for :func:`bottou_constant_step`; alpha <= mu/(L M_G).
-    Statement: the mean of E||grad f(x_t)||^2 over t < T is at most paper: alpha L M/mu + 2 (f(x_0) - f_inf)/(T mu
-    alpha); sharp: (alpha L M + 2 (f(x_0) - f_inf)/(T alpha))/(2 mu - alpha L M_G).
+
+    Title (sharp): Bottou, Curtis, Nocedal: Theorem 4.8, sharp.
     Statement (sharp): The mean of E||grad f(x_t)||^2 over t < T is at most (alpha L M + 2 (f(x_0) - f_inf)/(T
     alpha))/(2 - alpha L), without convexity.
-    Kind: tight (sharp; for f = (L/2)||x||^2 it is the mean plus E f(x_T) - f* over T times alpha (mu - alpha L M_G/2)).
+    Kind (sharp): tight.
     Latex (sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{\alpha
     LM+2(f(x_0)-f_{\inf})/(T\alpha)}{2-\alpha L}
     Attained (sharp): by f = (L/2)||x||^2 for every alpha, up to the term with E f(x_T) - f_inf, which decreases in T
     Proof (sharp): Smoothness gives alpha (1 - alpha L/2) E||grad f||^2 <= f - E f(x+) + alpha^2 L M/2; sum over the
     steps.
-    Source: [bottou2018optimization], Theorem 4.8 (paper). Sharp is derived: their Lemma 4.4 summed over the steps,
-    without halving its factor.
     Source (sharp): derived; [bottou2018optimization], Theorem 4.8, has 1 instead of 2 - alpha L.
+
+    Statement (paper): The mean of E||grad f(x_t)||^2 over t < T is at most alpha L M/mu + 2 (f(x_0) - f_inf)/(T mu
+    alpha).
+    Kind (paper): upper.
+    Source (paper): [bottou2018optimization], Theorem 4.8.
+
     lipschitz, step, noise, first, second, form (float or str): As for bottou_constant_step_floor.
     gap: f(x_0) - f_inf.
 

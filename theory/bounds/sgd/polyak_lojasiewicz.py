@@ -83,32 +83,40 @@ def strong_convexity_gap(gradient_squared: float, *, mu: float) -> float:
 def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, form: str = "simple") -> float:
     r"""Bound on the gap of gradient descent under the Polyak-Lojasiewicz inequality.
 
-    Title (gd): Gradient descent without convexity.
-    Title (gd.one-step): The worst step of gradient descent on x^2 + 3 sin^2 x.
     Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), constant step size gamma < 2/L, exact gradients.
-    Statement: f(x_T) - f* <= r^T (f(x_0) - f*), with c = gamma L and simple: r = 1 - gamma mu (2 - c), which is 1 -
-    mu/L for gamma = 1/L; sharp: r = ((mu (1 - c) + sqrt(4 L^2 - 2 L (L + mu) (2 - c) mu gamma))/(2 L + mu))^2 for c <=
-    1, 1 - (4 - c^2) mu gamma/(2 + mu gamma) for 1 <= c <= sqrt(3), (c - 1)^2/((c - 1)^2 + mu gamma (2 - c)) for larger
-    c. That is 2 (L - mu)/(2 L + mu) for gamma = 1/L.
-    Statement (gd): With the step 1/L, f(x_T) - f* <= (1 - mu/L)^T (f(x_0) - f*), and a sharper rate with 2 (L - mu)/(2
-    L + mu).
-    Statement (gd.one-step): A step 1/L multiplies f - f* by at most 1 - mu/L; on x^2 + 3 sin^2 x the largest factor is
-    0.95533.
-    Kind: upper.
-    Kind (gd): tight.
-    Latex (gd.one-step): \max_x\frac{f(x-f'(x)/L)}{f(x)}\le1-\frac\mu L
-    Latex (gd, simple): f(x_T)-f^*\le(1-\mu/L)^T(f(x_0)-f^*)
-    Attained (simple): f = (mu/2)||x||^2 for every step below 1/L; at 1/L see pl.gd.one-step
+    Statement: f(x_T) - f* <= r^T (f(x_0) - f*) with the factor r of the table and c = gamma L.
+
+    Statement (simple): f(x_T) - f* <= r^T (f(x_0) - f*) with r = 1 - gamma mu (2 - c), which is 1 - mu/L for gamma =
+    1/L.
+    Source (simple): [karimi2016linear], Theorem 1, for gamma = 1/L; derived for other steps from f(x_+) <= f(x) - gamma
+    (1 - c/2) ||grad f(x)||^2.
+
+    Statement (sharp): f(x_T) - f* <= r^T (f(x_0) - f*) with r = ((mu (1 - c) + sqrt(4 L^2 - 2 L (L + mu) (2 - c) mu
+    gamma))/(2 L + mu))^2 for c <= 1, 1 - (4 - c^2) mu gamma/(2 + mu gamma) for 1 <= c <= sqrt(3), and (c - 1)^2/((c -
+    1)^2 + mu gamma (2 - c)) for larger c. This is 2 (L - mu)/(2 L + mu) for gamma = 1/L.
     Attained (sharp): only by instances that satisfy the weaker conditions of its authors. With the stronger ones of
     Rubbens, Hendrickx, Taylor, arXiv 2504.14377, a semidefinite program finds 0.683267 in place of 0.727273 for mu/L =
     0.2 and gamma = 1/L.
-    Attained (gd): f = (mu/2)||x||^2 for every step below 1/L; at 1/L see pl.gd.one-step.
-    Proof (gd.one-step): pl.gd with T = 1.
-    Proof (gd, simple): f(x_+) <= f(x) - ||grad f||^2/(2L), and ||grad f||^2 >= 2 mu (f - f*).
-    Source: [karimi2016linear], Theorem 1 (simple, gamma = 1/L; otherwise derived from f(x_+) <= f(x) - gamma (1 - c/2)
-    ||grad f(x)||^2); [abbaszadehpeivasti2023conditions], Theorem 3 (sharp).
+    Source (sharp): [abbaszadehpeivasti2023conditions], Theorem 3.
+
+    Title (gd): Gradient descent without convexity.
+    Statement (gd): With the step 1/L, f(x_T) - f* <= (1 - mu/L)^T (f(x_0) - f*), and a sharper rate with 2 (L - mu)/(2
+    L + mu).
+    Kind (gd): tight.
     Source (gd): [karimi2016linear], Theorem 1; the sharper rate: [abbaszadehpeivasti2023conditions], Theorem 3.
+
+    Title (gd.one-step): The worst step of gradient descent on x^2 + 3 sin^2 x.
+    Statement (gd.one-step): A step 1/L multiplies f - f* by at most 1 - mu/L; on x^2 + 3 sin^2 x the largest factor is
+    0.95533.
+    Latex (gd.one-step): \max_x\frac{f(x-f'(x)/L)}{f(x)}\le1-\frac\mu L
+    Proof (gd.one-step): pl.gd with T = 1.
     Source (gd.one-step): [karimi2016linear], Theorem 1.
+
+    Kind (simple, sharp, gd.one-step): upper.
+    Latex (simple, gd): f(x_T)-f^*\le(1-\mu/L)^T(f(x_0)-f^*)
+    Attained (simple, gd): f = (mu/2)||x||^2 for every step below 1/L; at 1/L see pl.gd.one-step.
+    Proof (simple, gd): f(x_+) <= f(x) - ||grad f||^2/(2L), and ||grad f||^2 >= 2 mu (f - f*).
+
     step: gamma in (0, 2/L).
 
     >>> pl_gd(2, mu=1.0, lipschitz=2.0, step=0.5, gap=4.0)  # (1 - 1/2)^2
@@ -205,24 +213,26 @@ def pl_sgd_constant_step(
     r"""Bound on the gap of SGD with a constant step under the Polyak-Lojasiewicz inequality.
 
     Title: SGD with a constant step: the floor.
-    Title (sgd.constant.sine): SGD with a constant step on x^2 + 3 sin^2 x.
     Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), E||g_t||^2 <= M^2 at every iterate (the second moment,
     not the variance), constant step size gamma <= 1/(2 mu).
     Statement: With a constant step gamma <= 1/(2 mu), E f(x_T) - f* <= (1 - 2 mu gamma)^T (f(x_0) - f*) + L M^2
     gamma/(4 mu), if E||g||^2 <= M^2.
-    Statement (sgd.constant.sine): The bound of pl.sgd.constant holds without convexity: M^2 is the largest second
-    moment during the run.
     Kind: tight (an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = M^2 at every t).
-    Kind (sgd.constant.sine): upper.
-    Latex (sgd.constant.sine): \mathbb{E}f(x_T)-f^*\le(1-2\mu\gamma)^T(f(x_0)-f^*)+\frac{LM^2\gamma}{4\mu}
     Latex: \mathbb{E}f(x_T)-f^*\le(1-2\mu\gamma)^T(f(x_0)-f^*)+\frac{LM^2\gamma}{4\mu}
     Attained: (mu/2) x^2 at every T with noise such that E g^2 = M^2
+    Proof: pl.sgd.step and ||grad f||^2 >= 2 mu (f - f*).
+    Source: [karimi2016linear], Theorem 4 (without the factor 1 - r^T).
+
+    Title (sgd.constant.sine): SGD with a constant step on x^2 + 3 sin^2 x.
+    Statement (sgd.constant.sine): The bound of pl.sgd.constant holds without convexity: M^2 is the largest second
+    moment during the run.
+    Kind (sgd.constant.sine): upper.
+    Latex (sgd.constant.sine): \mathbb{E}f(x_T)-f^*\le(1-2\mu\gamma)^T(f(x_0)-f^*)+\frac{LM^2\gamma}{4\mu}
     Attained (sgd.constant.sine): almost, for a few small steps from abs(x) = 2.2017, where mu is attained; later f is
     steeper.
-    Proof: pl.sgd.step and ||grad f||^2 >= 2 mu (f - f*).
     Proof (sgd.constant.sine): pl.sgd.constant.
-    Source: [karimi2016linear], Theorem 4 (without the factor 1 - r^T).
     Source (sgd.constant.sine): [karimi2016linear], Theorem 4.
+
     step: gamma in (0, 1/(2 mu)].
     second_moment: M^2.
 
@@ -255,25 +265,26 @@ def pl_sgd_floor(*, mu: float, lipschitz: float, step: float, second_moment: flo
 def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "simple") -> float:
     r"""Bound on the gap of SGD with the step (2t + 1)/(2 mu (t + 1)^2) under the Polyak-Lojasiewicz inequality.
 
-    Title (simple): SGD with decreasing steps: the theorem is tight.
     Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), E||g_t||^2 <= M^2 at every iterate (the second moment,
     not the variance); any start; ``PolyakLojasiewicz(mu)``.
-    Statement: E f(x_T) - f* is at most simple: L M^2/(2 mu^2 T); sharp: (L M^2/(8 mu^2 T^2)) sum_{t < T} ((2t + 1)/(t +
-    1))^2.
+
+    Title (simple): SGD with decreasing steps: the theorem is tight.
     Statement (simple): With the step (2t + 1)/(2 mu (t + 1)^2), E f(x_T) - f* <= (L M^2/(8 mu^2 T^2)) sum ((2t + 1)/(t
     + 1))^2, at most L M^2/(2 mu^2 T), from any start.
-    Kind: rate and tight (sharp: an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = M^2 at every t; the simple
-    form is larger by a factor that tends to 1).
-    Latex (simple):
-    \mathbb{E}f(x_T)-f^*\le\frac{LM^2}{8\mu^2T^2}\sum_{t<T}\Big(\frac{2t+1}{t+1}\Big)^2\le\frac{LM^2}{2\mu^2T}
-    Kind (simple): tight.
     Latex (simple):
     \mathbb{E}f(x_T)-f^*\le\frac{LM^2}{8\mu^2T^2}\sum_{t<T}\Big(\frac{2t+1}{t+1}\Big)^2\le\frac{LM^2}{2\mu^2T}
     Attained (simple): (mu/2) x^2 at every T, with noise such that E g^2 = M^2
     Proof (simple): With D_t = E f(x_t) - f* and 1 - 2 mu gamma_t = t^2/(t + 1)^2, (t + 1)^2 D_{t+1} <= t^2 D_t + L M^2
     (t + 1)^2 gamma_t^2/2; it telescopes.
-    Source: [karimi2016linear], Theorem 4 (simple); the sharp form is the sum in its proof.
     Source (simple): [karimi2016linear], Theorem 4; the first form is the sum in its proof.
+
+    Statement (sharp): E f(x_T) - f* <= (L C^2/(8 mu^2 T^2)) sum_{t < T} ((2t + 1)/(t + 1))^2.
+    Attained (sharp): an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = C^2 at every t. The simple form is
+    larger by a factor that tends to 1.
+    Source (sharp): the sum in the proof of [karimi2016linear], Theorem 4.
+
+    Kind (simple, sharp): tight.
+
     second_moment: M^2.
 
     >>> pl_sgd_decreasing(4, mu=0.5, lipschitz=1.0, second_moment=2.0)  # 2/(2 * 4/4)
@@ -292,19 +303,20 @@ def pl_sgd_decreasing_exact(steps: int, *, mu: float, variance: float) -> float:
     r"""Gap of SGD with the step size (2t + 1)/(2 mu (t + 1)^2) on the isotropic quadratic.
 
     Title: SGD with decreasing steps on a quadratic.
-    Title (sgd.decreasing.slope): The rate 1/T under the Polyak-Lojasiewicz inequality.
     Setting: f = (mu/2) ||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, start at the minimum.
     Statement: On (mu/2)||x||^2 with noise of variance sigma^2, E f(x_T) follows D_{t+1} = (1 - a_t)^2 D_t + a_t^2
     sigma^2/(2 mu), a_t = (2t + 1)/(2 (t + 1)^2), and approaches sigma^2/(2 mu T).
-    Statement (sgd.decreasing.slope): With the step (2t + 1)/(2 mu (t + 1)^2), log E(f(x_T) - f*) falls by 1 per log T.
     Kind: identity.
-    Kind (sgd.decreasing.slope): rate.
     Latex: \mathbb{E}f(x_T)\sim\frac{\sigma^2}{2\mu T}
-    Latex (sgd.decreasing.slope): \frac{d\log\mathbb{E}(f(x_T)-f^*)}{d\log T}=-1
     Attained: everywhere
     Proof: E||(1 - a) x - (a/mu) noise||^2.
-    Proof (sgd.decreasing.slope): pl.sgd.decreasing.exact.
     Source: derived.
+
+    Title (sgd.decreasing.slope): The rate 1/T under the Polyak-Lojasiewicz inequality.
+    Statement (sgd.decreasing.slope): With the step (2t + 1)/(2 mu (t + 1)^2), log E(f(x_T) - f*) falls by 1 per log T.
+    Kind (sgd.decreasing.slope): rate.
+    Latex (sgd.decreasing.slope): \frac{d\log\mathbb{E}(f(x_T)-f^*)}{d\log T}=-1
+    Proof (sgd.decreasing.slope): pl.sgd.decreasing.exact.
     Source (sgd.decreasing.slope): [karimi2016linear], Theorem 4.
 
     >>> pl_sgd_decreasing_exact(1, mu=1.0, variance=8.0)  # a_0 = 1/2

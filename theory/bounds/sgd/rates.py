@@ -54,11 +54,17 @@ def sgd_constant_step_floor(mu: float, step: float, noise: float, form: str = "e
     """Limit of the squared distance to the minimiser with a constant step size.
 
     Setting: constant step size gamma.
-    Statement: exact: gamma sigma^2/(mu (2 - gamma mu)) for f = (mu/2)||x||^2 and noise of variance sigma^2;
-    bound: gamma M^2/(2 mu) for mu-strongly convex f and second moments at most M^2.
-    Kind: identity (exact), tight (bound: with M^2 = 2 sigma^2/(2 - gamma mu), the second moment of the stationary law
-    on that quadratic, both forms are the same number).
     Source: derived; the stationary point of a = (1 - gamma mu)^2 a + gamma^2 sigma^2.
+
+    Statement (exact): The limit is gamma sigma^2/(mu (2 - gamma mu)) for f = (mu/2)||x||^2 and noise of variance
+    sigma^2.
+    Kind (exact): identity.
+
+    Statement (bound): The limit is at most gamma M^2/(2 mu) for mu-strongly convex f and second moments of at most M^2.
+    Kind (bound): tight.
+    Attained (bound): f = (mu/2)||x||^2 with M^2 = 2 sigma^2/(2 - gamma mu), the second moment of the stationary law:
+    both forms are then the same number.
+
     step: gamma, above 0; below 2/mu for the exact form, up to 1/(2 mu) for the bound.
     noise: sigma^2 (exact) or M^2 (bound).
 
@@ -99,28 +105,33 @@ def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: flo
 def sgd_inverse_time(steps: int, *, mu: float, second_moment: float, form: str = "sharp") -> float:
     r"""Bound on the squared distance of SGD to the minimiser with the step size 1/(mu (t + 1)).
 
-    Title (logistic.last): The last iterate on logistic regression.
-    Title (sharp): SGD with the step 1/(mu t).
     Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, any start, projection allowed; ``InverseTime(c=1, mu=mu,
     shift=1)``.
-    Statement: with Q = M^2/mu^2, E||x_T - x*||^2 is at most sharp: Q (T - H_T)/(T (T - 1)) for T >= 2, H_T = 1 + 1/2 +
-    ... + 1/T; simple: Q/(T + 1) for T >= 2; paper: 4 Q/(T + 1).
-    Statement (logistic.last): With steps 1/(mu t), E||x_T - x*||^2 <= (M^2/mu^2) (T - H_T)/(T (T - 1)), and E f(x_T)
-    - f* <= L/2 times that, on logistic regression with an l2 term.
-    Statement (sharp): E||x_T - x*||^2 <= (M^2/mu^2) (T - H_T)/(T (T - 1)), at most M^2/(mu^2 (T + 1)), if
-    E||g||^2 <= M^2.
-    Kind: rate and upper; the constant 1 of the simple form cannot be improved (see :func:`sgd_inverse_time_exact`).
-    Kind (logistic.last): upper.
+
+    Title (sharp): SGD with the step 1/(mu t).
+    Statement (sharp): E||x_T - x*||^2 <= (M^2/mu^2) (T - H_T)/(T (T - 1)), at most M^2/(mu^2 (T + 1)), if E||g||^2 <=
+    M^2.
     Kind (sharp): tight.
     Latex (sharp): \mathbb{E}\|x_T-x^*\|^2\le\frac{M^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}
-    Attained (logistic.last): almost, with a strong l2 term and the largest E||g_t||^2 of the run, at T = 2
     Attained (sharp): (mu/2) x^2 at every T, with noise of two values such that E g^2 = M^2.
     Proof (sharp): a_{t+1} <= (1 - 2/(t+1)) a_t + Q/(t+1)^2, Q = M^2/mu^2; times t (t + 1) it telescopes.
-    Source: [rakhlin2012making], Lemma 1 (paper); sharp is derived: a_{t+1} <= (1 - 2/(t+1)) a_t + Q/(t+1)^2, times t (t
-    + 1), telescopes and does not depend on the start.
+    Source (sharp): derived; sharpens [rakhlin2012making], Lemma 1, by a factor of 4.
+
+    Statement (simple): E||x_T - x*||^2 <= (M^2/mu^2)/(T + 1) for T >= 2.
+    Attained (simple): the constant 1 cannot be improved (see :func:`sgd_inverse_time_exact`).
+    Source (simple): derived.
+
+    Statement (paper): E||x_T - x*||^2 <= 4 (M^2/mu^2)/(T + 1).
+    Source (paper): [rakhlin2012making], Lemma 1.
+
+    Title (logistic.last): The last iterate on logistic regression.
+    Statement (logistic.last): With steps 1/(mu t), E||x_T - x*||^2 <= (M^2/mu^2) (T - H_T)/(T (T - 1)), and E f(x_T) -
+    f* <= L/2 times that, on logistic regression with an l2 term.
+    Attained (logistic.last): almost, with a strong l2 term and the largest E||g_t||^2 of the run, at T = 2
     Source (logistic.last): derived (sgd.inverse-time.bound, sgd.smooth-last); sharpens [rakhlin2012making], Lemma 1 and
     Theorem 1.
-    Source (sharp): derived; sharpens [rakhlin2012making], Lemma 1, by a factor of 4.
+
+    Kind (simple, paper, logistic.last): upper.
 
     >>> [round(sgd_inverse_time(2, mu=1.0, second_moment=1.0, form=form), 4) for form in ("sharp", "simple", "paper")]
     [0.25, 0.3333, 1.3333]
@@ -160,19 +171,21 @@ def sgd_steps_for(
 ) -> tuple[float, int]:
     r"""Constant step size and number of steps of SGD that reach a squared distance to the minimiser.
 
-    Title (steps-for): Step size and number of steps for an accuracy.
     Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, constant step size, projection allowed.
     Statement: gamma = 2 theta eps mu/M^2 and T = M^2 log(D_0/((1 - theta) eps))/(4 theta mu^2 eps), rounded up, give
     E||x_T - x*||^2 <= eps: the floor is theta eps, and the term of the start is the remainder. theta = 1/2 is the
     lecture slide's gamma = eps mu/M^2, T = M^2 log(2 D_0/eps)/(2 mu^2 eps).
-    Statement (steps-for): gamma = eps mu/M^2 and T = M^2 log(2 D_0/eps)/(2 mu^2 eps) give E||x_T - x*||^2 <= eps.
     Kind: upper.
+    Source: [yin2018gradient], Theorem 5 with B = 1 (theta = 1/2); derived from :func:`sgd_constant_step`.
+
+    Title (steps-for): Step size and number of steps for an accuracy.
+    Statement (steps-for): gamma = eps mu/M^2 and T = M^2 log(2 D_0/eps)/(2 mu^2 eps) give E||x_T - x*||^2 <= eps.
     Latex (steps-for): \gamma=\frac{\varepsilon\mu}{M^2},\quad
     T=\frac{M^2}{2\mu^2\varepsilon}\log\frac{2D_0}{\varepsilon}
     Attained (steps-for): as eps falls, on (mu/2) x^2 with noise such that E g^2 = M^2.
     Proof (steps-for): Each of the two terms of sgd.constant-step.bound is eps/2.
-    Source: [yin2018gradient], Theorem 5 with B = 1 (theta = 1/2); derived from :func:`sgd_constant_step`.
     Source (steps-for): [yin2018gradient], Theorem 5 with B = 1.
+
     accuracy: eps, above 0 and at most M^2/(4 theta mu^2), so that gamma <= 1/(2 mu).
     distance: D_0.
     floor_share: theta in (0, 1).
@@ -196,29 +209,42 @@ def sgd_scaled_inverse_time(
 ) -> float:
     r"""Bound on the squared distance of SGD to the minimiser with the step size c/(mu (t + 1)), for every c > 1/2.
 
-    Title (theta): Steps c/(mu t) for any c above 1/2.
-    Title (theta.quoted): Steps c/(mu t) for any c above 1/2, as quoted.
     Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, projection allowed; ``InverseTime(c=c, mu=mu, shift=1)``.
-    Statement: with Q = c^2 M^2/mu^2, E||x_T - x*||^2 is at most sharp: A_T of A_{t+1} = max(0, 1 - 2c/(t+1)) A_t +
-    Q/(t+1)^2, whose first factor is 0, so that A_0 has no effect; simple: Q max(2, 1/(2c - 1))/(T + 1) for T >= 1, from
-    any start; quoted: max(Q/(2c - 1), D_0)/(T + 1), which is false for c > 3/4; if M^2 bounds E||g||^2 on all of W, it
-    is too small by a factor of at most 9/4, which c = 2 attains at T = 2 (the claim sgd.theta.quoted).
+    Statement: E||x_T - x*||^2 is at most the number of the table, with Q = c^2 M^2/mu^2.
+    Kind: upper.
+
+    Statement (sharp): E||x_T - x*||^2 <= A_T with A_{t+1} = max(0, 1 - 2c/(t+1)) A_t + Q/(t+1)^2. Its first factor is
+    0, so A_0 has no effect.
+    Attained (sharp): from T = 2c on, by (mu/2) x^2 with noise that starts in step 2c, with E g^2 = M^2 from then on.
+
+    Statement (simple): E||x_T - x*||^2 <= Q max(2, 1/(2c - 1))/(T + 1) for T >= 1, from any start.
+    Attained (simple): at T = 1 and for c < 3/4 as T grows, as for the sharp form.
+
+    Statement (quoted): E||x_T - x*||^2 <= max(Q/(2c - 1), D_0)/(T + 1). This is false for c > 3/4. If M^2 bounds
+    E||g||^2 on all of W, it is too small by a factor of at most 9/4, which c = 2 attains at T = 2 (the claim
+    sgd.theta.quoted).
+    Source (quoted): [nemirovski2009robust], (2.9) and (2.10), with theta = c/mu, as remembered; the paper was not
+    available. Its induction multiplies a_t <= A/t by 1 - 2c/t, which is negative at t = 1; there only a_2 <= Q holds,
+    so the maximum also needs 2Q. For t >= 2c the induction is valid.
+
+    Title (theta): Steps c/(mu t) for any c above 1/2.
     Statement (theta): E||x_T - x*||^2 <= (c M/mu)^2 max(2, 1/(2c - 1))/(T + 1) for T >= 1, from any start.
+    Kind (theta): tight.
+    Attained (theta): the sharp form from T = 2c on, and the simple one at T = 1 and for c < 3/4 as T grows: (mu/2) x^2
+    with noise that starts in step 2c, with E g^2 = M^2 from then on.
+    Proof (theta): a_{t+1} <= (1 - 2c/t) a_t + Q/t^2 in texts that start at t = 1. Where t < 2c the factor is negative
+    or zero, so that a_{t+1} <= Q/t^2 <= 2Q/(t+1); from t = 2c on, a_t <= A/t gives a_{t+1} <= A/(t+1) if A >= Q/(2c -
+    1).
+    Source (theta): derived; the valid part of the induction of [nemirovski2009robust], (2.9) and (2.10) (as
+    remembered).
+
+    Title (theta.quoted): Steps c/(mu t) for any c above 1/2, as quoted.
     Statement (theta.quoted): E||x_T - x*||^2 <= max(c^2 M^2/(mu^2 (2c - 1)), ||x_0 - x*||^2)/(T + 1), where E||g||^2 <=
     M^2 on all of W. This is false for c > 3/4, as the induction multiplies by the negative number 1 - 2c in the first
     step. With the factor 9/4 it holds for every c > 1/2.
-    Kind: rate and upper.
-    Kind (theta): tight.
     Kind (theta.quoted): upper.
     Latex (theta.quoted):
     \mathbb{E}\|x_{T}-x^*\|^2\le\frac{1}{T+1}\max\Big(\frac{c^2M^2}{\mu^2(2c-1)},\|x_0-x^*\|^2\Big)
-    Latex (theta, sharp): \mathbb{E}\|x_T-x^*\|^2\le\frac{c^2M^2}{\mu^2}\,\frac{\max(2,1/(2c-1))}{T+1}
-    Latex (theta.quoted):
-    \mathbb{E}\|x_{T}-x^*\|^2\le\frac{1}{T+1}\max\Big(\frac{c^2M^2}{\mu^2(2c-1)},\|x_0-x^*\|^2\Big)
-    Attained (sharp): the sharp form from T = 2c on, and the simple one at T = 1 and for c < 3/4 as T grows: (mu/2) x^2
-    with noise that starts in step 2c, with E g^2 = M^2 from then on
-    Attained (theta): the sharp form from T = 2c on, and the simple one at T = 1 and for c < 3/4 as T grows: (mu/2) x^2
-    with noise that starts in step 2c, with E g^2 = M^2 from then on.
     Proof (theta.quoted): ||x - x*|| <= M/mu on W. With a_T = E||x_T - x*||^2, a_{T+1} <= (1 - 2c/(T+1)) a_T + c^2
     M^2/(mu (T+1))^2. So for T <= 2c the ratio of a_T to the stated bound is at most (2c - 1) (T + 1) min(1/c^2, 1/T^2),
     which is largest for c = T, and there 2 + 1/T - 1/T^2: 9/4 at T = 2; from then on the induction is valid and the
@@ -226,16 +252,12 @@ def sgd_scaled_inverse_time(
     leads to the boundary. For every other c > 1, a run that starts on the boundary of the disc ||x||^2 <= min(1, c/(2
     T)), T = ceil(c/2), with noise orthogonal to x, is on the boundary after each of T steps, and the ratio is (2c - 1)
     (T + 1)/(2 c T) > 1.
-    Proof (theta, sharp): a_{t+1} <= (1 - 2c/t) a_t + Q/t^2 in texts that start at t = 1. Where t < 2c the factor is
-    negative or zero, so that a_{t+1} <= Q/t^2 <= 2Q/(t+1); from t = 2c on, a_t <= A/t gives a_{t+1} <= A/(t+1) if A >=
-    Q/(2c - 1).
-    Source: derived; quoted: [nemirovski2009robust], (2.9) and (2.10), with theta = c/mu, as remembered (the paper was
-    not available). Its induction multiplies a_t <= A/t by 1 - 2c/t, which is negative at t = 1; there only a_2 <= Q
-    holds, so the maximum also needs 2Q. For t >= 2c the induction is valid.
-    Source (theta): derived; the valid part of the induction of [nemirovski2009robust], (2.9) and (2.10) (as
-    remembered).
     Source (theta.quoted): [nemirovski2009robust], (2.9) and (2.10), with theta = c/mu; the formulas were read in a
     fragment of the text; the assumptions on W and M are remembered.
+
+    Latex (simple, theta): \mathbb{E}\|x_T-x^*\|^2\le\frac{c^2M^2}{\mu^2}\,\frac{\max(2,1/(2c-1))}{T+1}
+    Source (sharp, simple): derived.
+
     distance (float, optional): D_0, at least 0; needed only for the quoted form.
 
     >>> [sgd_scaled_inverse_time(1, c=1.0, mu=1.0, second_moment=1.0, distance=0.0, form=form)
@@ -287,16 +309,25 @@ def sgd_smooth_convex_step(
 ) -> float:
     r"""The constant step size for a smooth convex function, T steps and N workers.
 
-    Title (step.printed): The step size for N workers, as printed.
     Setting: as for :func:`sgd_smooth_convex_with_step`; every worker's gradient has the variance sigma^2, and the mean
     of N is applied.
-    Statement: with R^2 = ``distance``, sharp: gamma = 1/(L + sigma sqrt(T/N)/R), the optimum in
-    sgd_smooth_convex_with_step; paper: gamma = 1/(L + 1/(h sqrt N)), h = (R/sigma) sqrt(2/T); printed: gamma = 1/(L
-    + sqrt(N)/h), which tends to 0 as N grows (the claim qsgd.step.printed).
+    Statement: With R^2 = ``distance``, the step has the form of the table.
+    Kind: identity.
+
+    Statement (sharp): gamma = 1/(L + sigma sqrt(T/N)/R), the optimum in :func:`sgd_smooth_convex_with_step`.
+    Source (sharp): derived.
+
+    Statement (paper): gamma = 1/(L + 1/(h sqrt N)), h = (R/sigma) sqrt(2/T).
+    Source (paper): [alistarh2017qsgd], Theorem 2.1, which is [bubeck2015convex], Theorem 6.3; with N > 1 it is Theorem
+    2.1 for the variance sigma^2/N.
+
+    Statement (printed): gamma = 1/(L + sqrt(N)/h), which tends to 0 as N grows (the claim qsgd.step.printed).
+    Source (printed): [alistarh2017qsgd], Corollary 2.2 and Theorem 3.4.
+
+    Title (step.printed): The step size for N workers, as printed.
     Statement (step.printed): With N workers, second moments of at most M^2 and gamma = 1/(L + sqrt(N)/h), h = R
     sqrt(2/(M^2 T)), the mean of x_1, ..., x_T has E f - f* = O(R M sqrt(2/(N T)) + L R^2/T): this is false for every
     constant, as that step tends to 0 when N grows.
-    Kind: identity.
     Kind (step.printed): upper.
     Latex (step.printed): \gamma=\frac1{L+\sqrt N/h}\;\Rightarrow\;\mathbb{E}f(\bar
     x)-f^*=O\Big(RM\sqrt{\frac{2}{NT}}+\frac{LR^2}{T}\Big)
@@ -305,10 +336,9 @@ def sgd_smooth_convex_step(
     grows like sqrt(N)/8, without limit. (sigma^2 is M^2, as in Theorem 3.4; Corollary 2.2 does not define it.) The mean
     of N gradients has sigma/sqrt(N) in place of sigma, which divides 1/h = (sigma/R) sqrt(T/2) of Theorem 2.1 by
     sqrt(N); the printed step multiplies by it.
-    Source: [alistarh2017qsgd], Theorem 2.1, which is [bubeck2015convex], Theorem 6.3 (paper), and Corollary 2.2 and
-    Theorem 3.4 (printed; paper with N > 1 is Theorem 2.1 for the variance sigma^2/N).
-    Source (step.printed): [alistarh2017qsgd], Corollary 2.2, where gamma, h and M^2 are eta, gamma and B; the
-    same step is in Theorem 3.4, with B' in place of B.
+    Source (step.printed): [alistarh2017qsgd], Corollary 2.2, where gamma, h and M^2 are eta, gamma and B; the same step
+    is in Theorem 3.4, with B' in place of B.
+
     steps, workers: T and N.
     distance: R^2, above 0: ||x_0 - x*||^2 or, with a projection onto W, its supremum over x* in W.
 
@@ -329,31 +359,34 @@ def sgd_smooth_convex(
 ) -> float:
     r"""Bound on f - f* at the uniform average of SGD on a smooth convex function, with the step size for T steps.
 
-    Title (sharp): SGD on smooth convex functions.
-    Title (paper): The step size for N workers.
     Setting: as for :func:`sgd_smooth_convex_step`, with its step of the same form; the mean of x_1, ..., x_T.
-    Statement: with R^2 = ``distance``, E f(mean) - f* is at most sharp: R sigma/sqrt(N T) + L R^2/(2 T); same step:
-    (3/(2 sqrt 2)) R sigma/sqrt(N T) + L R^2/(2 T), with the paper's step; paper: sqrt 2 R sigma/sqrt(N T) + L R^2/T.
+    Kind: upper.
+
+    Title (sharp): SGD on smooth convex functions.
     Statement (sharp): With gamma = 1/(L + sigma sqrt(T)/R), the mean of x_1, ..., x_T has E f - f* <= R sigma/sqrt(T) +
     L R^2/(2T) where ||x_0 - x*|| <= R.
-    Statement (paper): With N workers of variance sigma^2 and gamma = 1/(L + 1/(h sqrt N)), h = (R/sigma)
-    sqrt(2/T), the mean of x_1, ..., x_T has E f - f* <= R sqrt(2 sigma^2/(N T)) + L R^2/T, if R^2 bounds ||x_0 -
-    x*||^2, or half of it as in Bubeck's theorem.
-    Kind: upper.
     Latex (sharp): \mathbb{E}f(\bar x)-f^*\le\frac{R\sigma}{\sqrt T}+\frac{LR^2}{2T}
-    Latex (paper): \gamma=\frac1{L+1/(h\sqrt N)}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le
-    R\sqrt{\frac{2\sigma^2}{NT}}+\frac{LR^2}{T}
     Attained (sharp): as T grows, for the smooth term and half of the other term, on Huber's function with the threshold
     R/(gamma T)
-    Attained (paper): as for sgd.smooth-convex, with R^2 = ||x_0 - x*||^2/2
     Proof (sharp): f(x+) - f* <= (||x - x*||^2 - ||x+ - x*||^2)/(2 gamma) + h ||xi||^2/2 in expectation, as 1/gamma = L
     + 1/h bounds the terms of smoothness and of <xi, x+ - x>; sum over the steps.
-    Proof (paper): sgd.smooth-convex with sigma^2/N, the variance of the mean of the workers' gradients, and 2 R^2.
-    Source: [alistarh2017qsgd], Theorem 2.1 and Corollary 2.2; [bubeck2015convex], Theorem 6.3 (paper). The others are
-    derived: Bubeck's R^2 bounds the mirror potential, which is half the squared distance.
     Source (sharp): derived; [bubeck2015convex], Theorem 6.3, which is [alistarh2017qsgd], Theorem 2.1, has sqrt 2 and 1
     instead of 1 and 1/2.
+
+    Title (paper): The step size for N workers.
+    Statement (paper): With N workers of variance sigma^2 and gamma = 1/(L + 1/(h sqrt N)), h = (R/sigma) sqrt(2/T), the
+    mean of x_1, ..., x_T has E f - f* <= R sqrt(2 sigma^2/(N T)) + L R^2/T, if R^2 bounds ||x_0 - x*||^2, or half of it
+    as in Bubeck's theorem.
+    Latex (paper): \gamma=\frac1{L+1/(h\sqrt N)}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le
+    R\sqrt{\frac{2\sigma^2}{NT}}+\frac{LR^2}{T}
+    Attained (paper): as for sgd.smooth-convex, with R^2 = ||x_0 - x*||^2/2
+    Proof (paper): sgd.smooth-convex with sigma^2/N, the variance of the mean of the workers' gradients, and 2 R^2.
     Source (paper): derived; the correct reading of [alistarh2017qsgd], Corollary 2.2 and Theorem 3.4.
+
+    Statement (same step): With the paper's step and R^2 = ``distance``, E f(mean) - f* <= (3/(2 sqrt 2)) R sigma/sqrt(N
+    T) + L R^2/(2 T).
+    Source (same step): derived: Bubeck's R^2 bounds the mirror potential, which is half the squared distance.
+
     steps, workers: T and N.
     variance, distance: sigma^2 of one worker and R^2.
 
@@ -460,16 +493,18 @@ def quadratic_average_exact(
 def ridge_minimum(product: float, *, l2: float) -> float:
     r"""Minimum of ridge regression, from the solution of its dual system.
 
-    Title (minimum.rcv1): The minimum of ridge regression on RCV1.
     Setting: f(x) = (1/2n)||Ax - b||^2 + (lambda/2)||x||^2; alpha solves (AA' + n lambda I) alpha = b.
     Statement: f* = (lambda/2) b'alpha, at x* = A'alpha.
-    Statement (minimum.rcv1): With lambda = 1/n, f* = (lambda/2) b'alpha for (AA' + n lambda I) alpha = b: the solution
-    of the dual by conjugate gradients gives the certified minimum of the primal.
     Kind: identity.
-    Latex (minimum.rcv1): f^*=\frac\lambda2\,b^{\!\top}(AA^{\!\top}+n\lambda I)^{-1}b
     Source: folklore; at x* = A'alpha the residual is -n lambda alpha, so that f* = (n lambda^2/2)||alpha||^2 +
     (lambda/2)||A'alpha||^2 = (lambda/2) alpha'(AA' + n lambda I) alpha.
+
+    Title (minimum.rcv1): The minimum of ridge regression on RCV1.
+    Statement (minimum.rcv1): With lambda = 1/n, f* = (lambda/2) b'alpha for (AA' + n lambda I) alpha = b: the solution
+    of the dual by conjugate gradients gives the certified minimum of the primal.
+    Latex (minimum.rcv1): f^*=\frac\lambda2\,b^{\!\top}(AA^{\!\top}+n\lambda I)^{-1}b
     Source (minimum.rcv1): folklore; the identity is derived at bounds.ridge_minimum.
+
     product: b'alpha.
     l2: lambda.
 

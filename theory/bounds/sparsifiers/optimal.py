@@ -33,17 +33,15 @@ def _at_most(sizes: np.ndarray, m: float) -> np.ndarray:
 def bernoulli_variance(p: float) -> float:
     r"""Relative variance of uniform sparsification.
 
-    Title (law): Uniform sparsification.
+    Title: Uniform sparsification.
     Setting: any v; every coordinate is kept with the same probability p and divided by p.
-    Statement: ``E||Q(v) - v||^2 = (1/p - 1) ||v||^2``.
-    Statement (law): Every coordinate kept with probability p and divided by p: E Q(v) = v, E||Q(v) - v||^2 = (1/p - 1)
+    Statement: Every coordinate kept with probability p and divided by p: E Q(v) = v, E||Q(v) - v||^2 = (1/p - 1)
     ||v||^2, and p d coordinates are sent.
     Kind: identity.
-    Latex (law): \mathbb{E}\|Q(v)-v\|^2 = (\tfrac1p-1)\|v\|^2
-    Attained (law): everywhere.
-    Proof (law): The second moment of a coordinate is p (v_i/p)^2.
-    Source: derived; [wangni2018gradient].
-    Source (law): derived; it is the baseline of [wangni2018gradient].
+    Latex: \mathbb{E}\|Q(v)-v\|^2 = (\tfrac1p-1)\|v\|^2
+    Attained: everywhere.
+    Proof: The second moment of a coordinate is p (v_i/p)^2.
+    Source: derived; it is the baseline of [wangni2018gradient].
 
     >>> bernoulli_variance(0.25)
     3.0
@@ -55,15 +53,14 @@ def bernoulli_variance(p: float) -> float:
 def ultra_contraction(d: int, k: float) -> float:
     r"""Contraction factor of ultra-sparsification.
 
-    Title (contraction): Contraction of ultra-sparsification.
+    Title: Contraction of ultra-sparsification.
     Setting: any v in R^d; with probability k one uniformly drawn coordinate is kept, otherwise none.
-    Statement: ``E||C(v) - v||^2 = (1 - delta) ||v||^2`` with delta = k/d.
-    Statement (contraction): One uniformly drawn coordinate with probability k < 1, otherwise nothing: E||C(v) - v||^2 =
-    (1 - k/d) ||v||^2.
+    Statement: One uniformly drawn coordinate with probability k < 1, otherwise nothing: E||C(v) - v||^2 = (1 - k/d)
+    ||v||^2.
     Kind: identity.
-    Latex (contraction): \mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
-    Attained (contraction): everywhere.
-    Proof (contraction): A coordinate is sent with probability k/d.
+    Latex: \mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
+    Attained: everywhere.
+    Proof: A coordinate is sent with probability k/d.
     Source: [stich2018sparsified], Remark 2.3.
     k: Between 0 and 1.
 
@@ -127,22 +124,24 @@ def threshold_contraction(d: int, size: float) -> float:
 def optimal_probabilities(v: ArrayLike, budget: float | None = None, variance: float | None = None) -> np.ndarray:
     r"""Probabilities of the optimal independent sparsifier.
 
-    Title (closed-form): The optimal probabilities.
     Setting: p_i in (0, 1] where v_i is not 0. With a ``budget`` s, they minimize ``sum v_i^2 / p_i`` subject to ``sum
     p_i = s``. With a ``variance`` eps, they minimize ``sum p_i`` subject to ``sum v_i^2 / p_i <= (1 + eps) ||v||^2``.
     Statement: ``p_i = min(1, |v_i| / m)``. With magnitudes in decreasing order, and k the number of coordinates with
     probability 1: with a budget ``m = (sum_{i>k} |v_(i)|)/(s - k)`` with the smallest k for which ``m > |v_(k+1)|``;
     with a variance ``m = (eps ||v||^2 + sum_{i>k} v_(i)^2)/(sum_{i>k} |v_(i)|)`` with the smallest k for which ``m >=
     |v_(k+1)|``.
+    Kind: identity.
+    Source: [wangni2018gradient], Algorithm 2 (variance); [wang2018atomo], Algorithm 1 (budget), its dual.
+
+    Title (closed-form): The optimal probabilities.
     Statement (closed-form): p_i = min(1, |v_i|/m): the closed form, the greedy rounds until nothing changes, ATOMO's
     algorithm, the compressor's search without a sort and a numerical optimizer agree, and sum p_i is the budget.
-    Kind: identity.
     Latex (closed-form): p_i=\min(1,|v_i|/m),\quad \sum_i p_i = s
     Proof (closed-form): Stationarity of sum v_i^2/p_i + sum p_i/m^2, with p_i <= 1. The rounds are Newton's method for
     sum min(1, |v_i|/m) = s, which is concave and piecewise linear in 1/m.
-    Source: [wangni2018gradient], Algorithm 2 (variance); [wang2018atomo], Algorithm 1 (budget), its dual.
     Source (closed-form): [wangni2018gradient], Algorithms 2 and 3; [wang2018atomo], Algorithm 1; that they agree is
     derived.
+
     budget (float, optional): Above 0. If it is at least the number of non-zeros, all of these have p = 1.
     variance (float, optional):
 
@@ -279,19 +278,17 @@ def product_bound(v: ArrayLike) -> float:
 def sparsity_lemma(rho: float, s: float) -> float:
     r"""Expected non-zeros that suffice for approximately sparse vectors.
 
-    Title (sparsity): Approximately sparse vectors need few coordinates.
+    Title: Approximately sparse vectors need few coordinates.
     Setting: ``||v_{S^c}||_1 <= rho ||v_S||_1`` for a set S of s coordinates; Q has the optimal probabilities for the
     variance rho.
-    Statement: ``E||Q(v)||_0 <= (1 + rho) s``.
-    Statement (sparsity): If ||v_{S^c}||_1 <= rho ||v_S||_1 with |S| = s, the optimal sparsifier has the variance rho
-    with at most (1 + rho) s expected non-zeros.
-    Kind: upper (almost attained if all entries of v_S have one magnitude and all other entries another).
-    Latex (sparsity): \mathbb{E}\|Q(v)\|_0\le(1+\rho)s
-    Attained (sparsity): almost, if v_S has equal magnitudes and there are many small other entries.
-    Proof (sparsity): p_i = 1 on S and rho s |v_i|/||v_{S^c}||_1 elsewhere adds ||v_{S^c}||_1^2/(rho s) <= rho
-    ||v_S||_2^2 to the second moment.
-    Source: [wangni2018gradient], the lemma on (rho, s)-approximate sparsity; proof derived.
-    Source (sparsity): [wangni2018gradient], the lemma on (rho, s)-approximate sparsity.
+    Statement: If ||v_{S^c}||_1 <= rho ||v_S||_1 with |S| = s, the optimal sparsifier has the variance rho with at most
+    (1 + rho) s expected non-zeros.
+    Kind: upper.
+    Latex: \mathbb{E}\|Q(v)\|_0\le(1+\rho)s
+    Attained: almost, if v_S has equal magnitudes and there are many small other entries.
+    Proof: p_i = 1 on S and rho s |v_i|/||v_{S^c}||_1 elsewhere adds ||v_{S^c}||_1^2/(rho s) <= rho ||v_S||_2^2 to the
+    second moment.
+    Source: [wangni2018gradient], the lemma on (rho, s)-approximate sparsity.
 
     >>> sparsity_lemma(rho=0.5, s=10)
     15.0
@@ -310,25 +307,28 @@ def _sizes_of_atoms(values: ArrayLike) -> np.ndarray:
 def atomo_probabilities(values: ArrayLike, budget: float) -> np.ndarray:
     r"""The probabilities with which ATOMO sends its atoms.
 
-    Title (optimal): ATOMO's probabilities are optimal.
-    Title (spectral.budget): Spectral ATOMO uses exactly its budget
     Setting: g = sum_i values_i a_i with orthonormal atoms a_i; Q(g) = sum_i (values_i t_i / p_i) a_i with independent
     t_i, 1 with probability p_i and 0 otherwise.
     Statement: subject to sum_i p_i = budget, p_i = ``min(1, c |values_i|)`` minimizes the variance. In the order of
     decreasing magnitudes, p_i = 1 while ``|values_i|`` times the remaining budget is at least the sum of the magnitudes
     from i on; the other p_i are proportional to the magnitudes.
+    Kind: identity.
+    Source: [wang2018atomo], Theorem 3 and Algorithm 1.
+
+    Title (optimal): ATOMO's probabilities are optimal.
     Statement (optimal): Among all probabilities whose sum is the budget, p_i = min(1, c |g_i|) minimizes the second
     moment sum g_i^2/p_i.
-    Statement (spectral.budget): The expected number of triplets sent is the budget, also if some have probability 1.
-    Kind: identity.
     Latex (optimal): \min\Big\{\sum_i g_i^2/p_i : 0<p_i\le1,\ \sum_i p_i=b\Big\}
-    Latex (spectral.budget): \sum_i p_i = b
     Proof (optimal): Its Lagrangian dual, sum_i min_p (g_i^2/p + m p) - m b over m >= 0, has the same value at m =
     1/c^2.
+
+    Title (spectral.budget): Spectral ATOMO uses exactly its budget
+    Statement (spectral.budget): The expected number of triplets sent is the budget, also if some have probability 1.
+    Latex (spectral.budget): \sum_i p_i = b
     Proof (spectral.budget): By the choice of c.
-    Source: [wang2018atomo], Theorem 3 and Algorithm 1.
     Source (spectral.budget): [wang2018atomo], Algorithm 1; code that only clips, p_i = min(1, b s_i / sum s), sends
     fewer triplets.
+
     values (array_like, shape (n,)): Coefficients of the atoms: singular values, or entries of a vector.
     budget: Expected number of atoms, above 0; as zeros are never sent, at most the number of non-zeros is used.
 
@@ -357,19 +357,21 @@ def atomo_variance(values: ArrayLike, budget: float) -> float:
     r"""Variance of ATOMO at one vector.
 
     Title: Variance of spectral ATOMO.
-    Title (spectral.unbiased): Spectral ATOMO is unbiased
     Setting: as in `atomo_probabilities`; k of the atoms have probability 1.
     Statement: E||Q(X) - X||_F^2 = sum s_i^2/p_i - ||X||_F^2 = (sum of the s_i with p_i < 1)^2 / (budget - k) minus the
     sum of their squares, if k triplets have probability 1.
-    Statement (spectral.unbiased): Singular triplets kept with probability p_i and divided by it: E Q(X) = X.
     Kind: identity.
     Latex: \mathbb{E}\|Q(X)-X\|_F^2 = \frac{(\sum_{i>k}s_i)^2}{b-k}-\sum_{i>k}s_i^2
-    Latex (spectral.unbiased): \mathbb{E}\sum_i \tfrac{t_i}{p_i}\, s_i u_i v_i^\top = X
     Attained: everywhere
     Proof: p_i = min(1, c s_i) with c = (b - k) / sum_{i>k} s_i.
-    Proof (spectral.unbiased): E t_i = p_i.
     Source: derived (KKT); [wang2018atomo], section 3 for k = 0.
+
+    Title (spectral.unbiased): Spectral ATOMO is unbiased
+    Statement (spectral.unbiased): Singular triplets kept with probability p_i and divided by it: E Q(X) = X.
+    Latex (spectral.unbiased): \mathbb{E}\sum_i \tfrac{t_i}{p_i}\, s_i u_i v_i^\top = X
+    Proof (spectral.unbiased): E t_i = p_i.
     Source (spectral.unbiased): [wang2018atomo], section 3.
+
     values (array_like, shape (n,)): The coefficients of the atoms.
     budget: Above 0.
 

@@ -17,25 +17,28 @@ from ..closed_form import formula
 def rand_k_variance(d: int, k: int) -> float:
     r"""Relative variance of unbiased random-k.
 
-    Title (block.unbiased): A random block with the factor d/k.
-    Title (unbiased): Random-k with the factor d/k is unbiased
     Setting: any v in R^d; Q keeps k coordinates, drawn without replacement, and multiplies them by d/k.
     Statement: E||Q(v) - v||^2 = (d/k - 1) ||v||^2.
-    Statement (block.unbiased): k consecutive coordinates from a uniform start, with wrap-around, times d/k, satisfy E
-    Q(v) = v and E||Q(v) - v||^2 = (d/k - 1) ||v||^2, as for random-k.
-    Statement (unbiased): k coordinates drawn without replacement and multiplied by d/k satisfy E Q(v) = v.
     Kind: identity.
     Latex: \mathbb{E}\|\tfrac dk\,\mathrm{rand}_k(v)-v\|^2 = (\tfrac dk-1)\|v\|^2
-    Latex (block.unbiased): \mathbb{E}\|Q(v)-v\|^2 = (\tfrac dk-1)\|v\|^2
-    Latex (unbiased): \mathbb{E}\,\tfrac dk\,\mathrm{rand}_k(v) = v
-    Attained (block.unbiased): everywhere.
     Proof: A coordinate is multiplied by d/k with probability k/d and is otherwise 0, so its second moment is multiplied
     by d/k.
-    Proof (block.unbiased): A given coordinate is in the block for exactly k of the d starts.
-    Proof (unbiased): Each coordinate is kept with probability k/d.
     Source: derived; [stich2018sparsified], section 2.2.
+
+    Title (block.unbiased): A random block with the factor d/k.
+    Statement (block.unbiased): k consecutive coordinates from a uniform start, with wrap-around, times d/k, satisfy E
+    Q(v) = v and E||Q(v) - v||^2 = (d/k - 1) ||v||^2, as for random-k.
+    Latex (block.unbiased): \mathbb{E}\|Q(v)-v\|^2 = (\tfrac dk-1)\|v\|^2
+    Attained (block.unbiased): everywhere.
+    Proof (block.unbiased): A given coordinate is in the block for exactly k of the d starts.
     Source (block.unbiased): derived; public code for error feedback sends random blocks.
+
+    Title (unbiased): Random-k with the factor d/k is unbiased
+    Statement (unbiased): k coordinates drawn without replacement and multiplied by d/k satisfy E Q(v) = v.
+    Latex (unbiased): \mathbb{E}\,\tfrac dk\,\mathrm{rand}_k(v) = v
+    Proof (unbiased): Each coordinate is kept with probability k/d.
     Source (unbiased): [stich2018sparsified], section 2.2.
+
     k: From 1 to d.
 
     >>> rand_k_variance(d=100, k=10)
@@ -48,18 +51,20 @@ def rand_k_variance(d: int, k: int) -> float:
 def rand_k_contraction(d: int, k: int) -> float:
     r"""Contraction factor of random-k without the factor d/k.
 
-    Title (block.contraction): Contraction of a random block.
     Setting: any v in R^d; C keeps k coordinates, drawn without replacement.
     Statement: E||C(v) - v||^2 = (1 - delta) ||v||^2 with delta = k/d.
-    Statement (block.contraction): E||C(v) - v||^2 = (1 - k/d) ||v||^2 for k consecutive coordinates without a factor.
     Kind: identity.
     Latex: \mathbb{E}\|\mathrm{rand}_k(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
+    Proof: Each coordinate is dropped with probability 1 - k/d.
+    Source: [stich2018sparsified], Definition 2.1 and the lines below it.
+
+    Title (block.contraction): Contraction of a random block.
+    Statement (block.contraction): E||C(v) - v||^2 = (1 - k/d) ||v||^2 for k consecutive coordinates without a factor.
     Latex (block.contraction): \mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
     Attained (block.contraction): everywhere.
     Proof (block.contraction): Each coordinate is dropped with probability 1 - k/d.
-    Proof: Each coordinate is dropped with probability 1 - k/d.
-    Source: [stich2018sparsified], Definition 2.1 and the lines below it.
     Source (block.contraction): derived; as for random-k.
+
     k: From 1 to d.
 
     Returns
@@ -77,16 +82,14 @@ def rand_k_contraction(d: int, k: int) -> float:
 def top_k_contraction(d: int, k: int) -> float:
     r"""Contraction factor of top-k.
 
-    Title (contraction): Contraction of top-k.
+    Title: Contraction of top-k.
     Setting: any v in R^d; C keeps the k coordinates of largest magnitude.
-    Statement: ||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = k/d.
-    Statement (contraction): ||C(v) - v||^2 <= (1 - k/d) ||v||^2 for the k coordinates of largest magnitude.
-    Kind: tight (attained if and only if all magnitudes are equal, or k = d).
-    Latex (contraction): \|\mathrm{top}_k(v)-v\|^2 \le (1-\tfrac kd)\|v\|^2
-    Attained (contraction): by vectors of equal magnitudes only (or if k = d)
-    Proof (contraction): The mean of the d - k smallest squares is at most the mean of all.
-    Source: [stich2018sparsified], Definition 2.1; the mean of the d - k smallest squares is at most that of all.
-    Source (contraction): [stich2018sparsified], Definition 2.1.
+    Statement: ||C(v) - v||^2 <= (1 - k/d) ||v||^2 for the k coordinates of largest magnitude.
+    Kind: tight.
+    Latex: \|\mathrm{top}_k(v)-v\|^2 \le (1-\tfrac kd)\|v\|^2
+    Attained: by vectors of equal magnitudes only (or if k = d)
+    Proof: The mean of the d - k smallest squares is at most the mean of all.
+    Source: [stich2018sparsified], Definition 2.1.
     k: From 1 to d.
 
     Returns
@@ -156,18 +159,19 @@ def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     r"""Relative variance of a count sketch whose estimate is the mean of its rows.
 
     Title: Variance of a count sketch.
-    Title (unbiased): A count sketch is unbiased
     Setting: any v in R^d; ``rows`` independent rows of this width, with independent uniform buckets and signs.
-    Setting (unbiased): any v in R^d; independent uniform signs, buckets that are independent or equally full.
     Statement: E||Q(v) - v||^2 = theta ||v||^2, theta = (d-1)/(rows width): several rows have the same variance as one
     row with as many counters.
-    Statement (unbiased): With a new hash in every message, the mean or the median of the rows' estimates has the mean
-    v.
     Kind: identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2=\frac{d-1}{rw}\|v\|^2
+    Source: derived from [charikar2002finding]: the estimate of v_i has the variance (||v||^2 - v_i^2)/width.
+
+    Title (unbiased): A count sketch is unbiased
+    Setting (unbiased): any v in R^d; independent uniform signs, buckets that are independent or equally full.
+    Statement (unbiased): With a new hash in every message, the mean or the median of the rows' estimates has the mean
+    v.
     Latex (unbiased): \mathbb{E}\,Q(v)=v
     Proof (unbiased): The entries that collide with v_i have independent signs, so the law of their sum is symmetric.
-    Source: derived from [charikar2002finding]: the estimate of v_i has the variance (||v||^2 - v_i^2)/width.
     Source (unbiased): [charikar2002finding], section 3.
 
     Returns
@@ -257,22 +261,18 @@ def count_sketch_tail(accuracy: float, rows: int = 1) -> tuple[int, float]:
 def median_sketch_spike(d: int, width: int) -> float:
     r"""Relative squared error of the median of three rows, for a vector with one non-zero.
 
-    Title (median): The median of three rows compared with one row of as many counters.
+    Title: The median of three rows compared with one row of as many counters.
     Setting: v in R^d has one non-zero; three independent rows with independent uniform buckets and signs; the estimate
     is their median.
-    Statement: E||Q(v) - v||^2 = (d-1) (3 width - 1)/(2 width^3) ||v||^2.
-    Statement (median): For a vector with one non-zero, the median of 3 rows of width w has the error (d-1)(3 w - 1)/(2
-    w^3) ||v||^2, below (d-1)/(3 w) for all w >= 5; for equal magnitudes the error is above (d-1)/(3 w) up to 2 d
-    counters.
+    Statement: For a vector with one non-zero, the median of 3 rows of width w has the error (d-1)(3 w - 1)/(2 w^3)
+    ||v||^2, below (d-1)/(3 w) for all w >= 5; for equal magnitudes the error is above (d-1)/(3 w) up to 2 d counters.
     Kind: identity.
-    Latex (median): \theta_{\mathrm{spike}}=(d-1)\frac{3w-1}{2w^3}
-    Attained (median): by vectors with one non-zero.
-    Proof (median): At the other coordinates the median is +-v_j if all three rows collide with the non-zero, or two do
-    with equal signs. The sum of many collisions of equal magnitudes is almost Gaussian, for which the median has 1.35
-    times the variance of the mean.
-    Source: derived: with p = 1/width, each other coordinate is wrong if three rows collide (p^3) or two do and agree in
-    sign (half of 3 p^2 (1 - p)).
-    Source (median): derived.
+    Latex: \theta_{\mathrm{spike}}=(d-1)\frac{3w-1}{2w^3}
+    Attained: by vectors with one non-zero.
+    Proof: At the other coordinates the median is +-v_j if all three rows collide with the non-zero, or two do with
+    equal signs. The sum of many collisions of equal magnitudes is almost Gaussian, for which the median has 1.35 times
+    the variance of the mean.
+    Source: derived.
 
     >>> median_sketch_spike(d=61, width=10), count_sketch_variance(d=61, width=10, rows=3)
     (0.87, 2.0)
