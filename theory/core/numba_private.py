@@ -1,4 +1,4 @@
-"""All of Numba that is not its public interface, in one place: what a new version may take away or change.
+"""All uses of Numba's private interface, in one place: a new version may remove or change it.
 
 ``pyproject.toml`` allows the versions of Numba with which the tests have passed.  `OLDEST` and `NEWEST` are the first
 and the last of them; with any other, :mod:`theory.core.inlined_kernels` compiles the standard way, and

@@ -1,8 +1,8 @@
 """Stateless random streams: a key names a stream, an index names a draw; numbers, normal numbers, permutations.
 
 ``key(seed, "rounding", worker, step)`` is a 64-bit name; ``uniform(key, i)`` is the i-th number of that stream.  So a
-draw depends only on its purpose, never on earlier draws, on the rank or on the order.  Normal numbers are made one at a
-time, or many at once; permutations depend on a key alone.
+draw depends only on its purpose, and never on earlier draws, on the rank or on the order.  Normal numbers are generated
+one at a time or many at once; permutations depend only on a key.
 
 The generator is Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2,
 3", SC 2011); the tests compare it with the known answers published with Random123.
