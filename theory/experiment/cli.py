@@ -381,7 +381,7 @@ def _plot(argv: list[str], comm: Any) -> int:
 
 def _calibrate(argv: list[str], comm: Any) -> int:
     text = (
-        "Measure what a message costs on these ranks: seconds to start one, for a byte, and to add a byte.\n"
+        "Measure the cost of a message on these ranks: seconds to start one, to send a byte, and to add a byte.\n"
         "With --record, the model's time of a round of exchange beside the measured one, for every run of a record."
     )
     parser = parser_of("calibrate", text, f"mpirun -n 2 {PROGRAM} calibrate --out network.json")
@@ -418,7 +418,7 @@ def _calibrate(argv: list[str], comm: Any) -> int:
 
 def _warm(argv: list[str], comm: Any) -> int:
     text = (
-        "Compile ahead, in several processes, what a session would wait for: every compressor, problem and feedback\n"
+        "Compile ahead, in several processes, so that a session need not wait: every compressor, problem and feedback\n"
         "rule, and every way to run them.  Later runs find it in the cache folder, in minutes less."
     )
     parser = parser_of("warm", text, f"{PROGRAM} warm QSGD TopK logistic -j 4")
@@ -445,7 +445,7 @@ def _warm(argv: list[str], comm: Any) -> int:
 
 
 def _version(argv: list[str], comm: Any) -> int:
-    text = "Print the versions of everything that computes: what a report of a fault should have."
+    text = "Print the versions of all software involved, for bug reports."
     parser_of("version", text, f"{PROGRAM} version").parse_args(argv)
     if Parser.speaks:
         say("\n".join(f"{name} {found}" for name, found in versions().items()))
