@@ -246,7 +246,7 @@ def audit(
 
 
 def _worst(bench: _Bench, rows: Any, inputs: Any, evaluations: int, any_scale: bool) -> Worst:
-    """Search, remeasure the vector found and the worst input, then the worse of the two once more."""
+    """Search, measure the vector found and the worst input again, and then the worse of the two once more."""
     known = max(rows, key=lambda row: row.error.estimate)
     ends = worst_vectors(
         bench.c,

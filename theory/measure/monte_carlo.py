@@ -53,7 +53,7 @@ def sample(c: Any, v: np.ndarray, wire: np.ndarray, stream: Any, first: Any, tab
 
 
 def sample_function(function: Callable[..., Any], v: np.ndarray, stream: Any, table: Any) -> None:
-    """Fill ``table`` from the messages that a function returns many at a time; it counts no bits."""
+    """Fill ``table`` from the messages of a function that returns many at a time; no bits are counted."""
     rng, rows = generator(stream), 2 * max(1, 2**18 // (2 * v.size))
     table[:, 5] = np.nan
     for first in range(0, len(table), rows):
@@ -111,7 +111,7 @@ class Moments(NamedTuple):
 
 
 def _enough(samples: int, d: int) -> int:
-    """Threads for so many draws: one where a thread would take longer to start than to finish."""
+    """Number of threads for so many draws: one if starting a thread would take longer than the draws."""
     return min(spare_cores(), samples // 2) if samples * d >= 2**18 else 1
 
 

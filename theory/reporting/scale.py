@@ -17,7 +17,7 @@ SHARP = 1.25  # "holds": a stated number that is wrong by this factor would have
 
 
 def marked(word: str, note: str = "") -> str:
-    """A verdict as HTML, with its mark and colour; what is not judged stays a dash.
+    """A verdict as HTML, with its mark and colour; a dash if nothing is judged.
 
     Examples
     --------
