@@ -16,7 +16,7 @@ import numpy as np
 
 from .appearance import new_figure, style
 
-# --- Messages of failed checks of a lecture --------------------------------------------------------------------------
+# --- Messages of failed checks in a lecture --------------------------------------------------------------------------
 
 CLOSE = ("isclose", "allclose")
 
@@ -33,7 +33,7 @@ class Came:
     False
     >>> print(came.said("f(2) == 4"))
     expected: f(2) == 4
-    came:     f(2) = 5
+    actual:   f(2) = 5
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Came:
 
     def said(self, expected: str, message: object = None) -> str:
         """The expected and the actual values."""
-        came = [f"came:     {source} = {_short(value)}" for source, value in self.values.items()]
+        came = [f"actual:   {source} = {_short(value)}" for source, value in self.values.items()]
         return "\n".join([*([] if message is None else [str(message)]), f"expected: {expected}", *came])
 
 
@@ -113,7 +113,7 @@ class ExplainAsserts(ast.NodeTransformer):
     ... except AssertionError as error:
     ...     print(error)
     expected: g(3) = 9, within 1e-09
-    came:     g(3) = 6
+    actual:   g(3) = 6
     """
 
     def visit_Assert(self, node: ast.Assert) -> Any:
