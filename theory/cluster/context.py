@@ -61,9 +61,9 @@ class Run(GraphRows):
     x : ndarray, shape (replicas, models, d)
         The model; or one per worker if the method has ``models = "workers"``.
     eta, eta_sent, eta_received : Rate
-        The step size, and its factors: of what is sent (1 without a memory), and of what was received.
+        The step size, and its two factors: for sent vectors (1 without a memory) and for received ones.
     l2, local_l2 : float
-        The weight of the regularizer in what is sent, and the one that every worker applies locally.
+        The weight of the regularizer in the vector that is sent, and the weight that every worker applies locally.
     """
 
     sparse = False  # whether the rows are sparse
@@ -143,7 +143,7 @@ class Run(GraphRows):
         vars(self)["replica"] = replica
 
     def begin_with(self, state: State, waiting: dict) -> None:
-        """Go on with a state, also in the arrays that are made later, for which ``waiting`` has pieces."""
+        """Continue from a state; ``waiting`` has pieces for arrays that are made later."""
         self._resumed, self._waiting = state, waiting
         for name in self._arrays:
             self._resume(name)
@@ -152,7 +152,7 @@ class Run(GraphRows):
         fill_array(self, self._resumed, name, self._arrays[name])
 
     def acting(self, chosen: np.ndarray, weights: np.ndarray) -> None:
-        """Let the workers act that acted last."""
+        """Activate the workers that were active last."""
         self._act(chosen, weights[chosen])
         self._listen()
 
@@ -168,7 +168,7 @@ class Run(GraphRows):
             phase.keys[:] = self._keys_of(ROUNDING, phase.name, "up")
 
     def _memory_keys(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """The workers' keys for what is stored under this name, and an array for those of a round."""
+        """The workers' keys for vectors that are stored under this name, and an array for those of a round."""
         return self._keys_of(MEMORY, name, "error"), np.empty_like(self._keys[MEMORY])
 
     def _keys_of(self, purpose: int, name: str, usual: str) -> np.ndarray:
@@ -205,7 +205,7 @@ class Run(GraphRows):
 
     @property
     def first(self) -> bool:
-        """Whether this is the first round of all."""
+        """Whether this is the first round of the run."""
         return self.rates.now() == 0
 
     def every(self, rounds: int) -> bool:
@@ -220,10 +220,10 @@ class Run(GraphRows):
     def _skip(self, t: int) -> None:
         self.sent[:, SKIPPED] += 1
 
-    # --- who acts --------------------------------------------------------------------------------------------------
+    # --- active workers --------------------------------------------------------------------------------------------
 
     def choose(self, clients: int) -> None:
-        """Activate this many workers per round from here on, drawn without replacement.
+        """From here on, activate this many workers per round, drawn without replacement.
 
         The others neither send nor receive messages, and means are over the active workers.
         """

@@ -1,8 +1,8 @@
 """Ranks that do not answer and ranks that raise: messages about them, and the end of a job.
 
-A thread of each rank checks once a second whether its rank waits. After some seconds it informs all other ranks and
-learns which of them also wait; the remaining ones are those that it waits for. Nothing is sent before, so a run without
-failures has no overhead.
+A thread of each rank checks once a second whether its rank waits.  After some seconds it informs all other ranks and
+learns which of them also wait; it waits for the remaining ones.  Nothing is sent earlier, so a run without failures
+sends no additional messages.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class Watch:
     Parameters
     ----------
     comm : mpi4py communicator or None
-        Of the run; with one rank, or None, nothing is watched.
+        The communicator of the run; with one rank, or None, nothing is watched.
     patience : float
-        Seconds after which the job is ended; 0: never.
+        Seconds after which the job is ended; 0 for never.
 
     Attributes
     ----------
     last : callable
-        Returns what is said about the last checkpoint, and the exit code of a job that is ended.
+        Returns a message about the last checkpoint, and the exit code of a job that is ended.
     """
 
     def __init__(self, comm: Any, patience: Any) -> None:
@@ -86,7 +86,7 @@ class Watch:
             self._receive_all()
 
     def _receive_all(self) -> None:
-        """Receive what others announced: with messages that nobody received MPICH may kill a rank while it ends."""
+        """Receive all announcements of others: MPICH may kill a rank that ends before its messages are received."""
         every = np.empty((self.ranks, 1), np.int64)
         wait(self.comm.Iallgather(np.array([self._announced], np.int64), every), AT_RECORDS)
         theirs = np.empty(1, np.int64)
@@ -119,7 +119,7 @@ class Watch:
                 self._end(count, what, seconds)
 
     def _announce(self, count: int) -> None:
-        """Tell all others that this rank waits, and hear who else does."""
+        """Tell all others that this rank waits, and learn which of them also wait."""
         if not _threads():
             return
         mine, self._announced = np.array([count], np.int64), self._announced + 1
@@ -154,7 +154,7 @@ class Watch:
         sys.stderr.flush()
 
     def _end(self, count: int, what: str, seconds: float) -> None:
-        """End the job; of the ranks that wait the lowest does."""
+        """End the job; only the lowest waiting rank does so."""
         lower = set(range(self.rank)) - set(self._others(count) if _threads() else [])
         if lower and self._done.wait(3.0):
             return
@@ -180,7 +180,7 @@ def _abort(comm: Any, code: int) -> NoReturn:
 
 
 def _raising(comm: Any) -> set[int]:
-    """The ranks that raise, this one among them: each tells all others, and hears them for a while."""
+    """The ranks that raise, including this one: each informs all others, and waits a while for their announcements."""
     one, others = np.ones(1, np.int64), [rank for rank in range(comm.Get_size()) if rank != comm.Get_rank()]
     theirs = np.zeros((comm.Get_size(), 1), np.int64)
     waiting = {rank: comm.Irecv(theirs[rank], rank, RAISES) for rank in others}
@@ -194,7 +194,7 @@ def _raising(comm: Any) -> set[int]:
 
 
 def _end_job(comm: Any, raising: set[int], error: BaseException) -> NoReturn:
-    """End the job with this traceback, if no lower rank does."""
+    """End the job with this traceback, unless a lower rank does."""
     rank = comm.Get_rank()
     if rank != min(raising):
         time.sleep(5.0)
@@ -206,7 +206,7 @@ def _end_job(comm: Any, raising: set[int], error: BaseException) -> NoReturn:
 
 
 def _ends_well(error: BaseException) -> bool:
-    """Whether the exception is an orderly end: all ranks stop together, or this one has done its part."""
+    """Whether the exception is a regular end: all ranks stop together, or this one has done its part."""
     return isinstance(error, (Interrupted, GeneratorExit)) or (isinstance(error, SystemExit) and not error.code)
 
 

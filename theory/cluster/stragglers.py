@@ -1,7 +1,8 @@
 """Stragglers: every round waits for the fastest k of n workers, with simulated clocks or real delays on ranks.
 
-Times of different rounds and workers are independent; workers that are not among the fastest are stopped, and start the
-next round with the others.  All ranks draw the same times from the same keys, so that each knows when it is stopped.
+Times of different rounds and workers are independent.  Workers that are not among the fastest are stopped, and start
+the next round with the others.  All ranks draw the same times from the same keys, so that each knows when it is
+stopped.
 """
 
 from __future__ import annotations

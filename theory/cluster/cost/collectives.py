@@ -1,6 +1,6 @@
 """Collective operations step by step, in this process: every message is simulated and counted.
 
-A `Machine` moves messages in rounds.  In a round a rank sends one message and receives one, all at the same time, so a
+A `Machine` moves messages in rounds.  In a round every rank sends one message and receives one at the same time, so a
 round costs one start-up and the words of its longest message; its additions are those of the busiest rank.
 """
 
