@@ -1,6 +1,6 @@
 """Compressors from Python: functions from a vector to the decoded vector or to the bytes of its message.
 
-A compressor can be one Python function: nothing is compiled for it, so it starts at once but runs slowly.
+A compressor can be a single Python function: nothing is compiled for it, so it starts at once but runs slowly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compiled loops that replace a method's round function where a step does very little work.
+"""Compiled loops that replace a method's round function if a step does very little work.
 
 Each has bit-identical results to the round function (tests/methods/test_fast.py).  Each is compiled per problem, as a
 step is so short that a call by address would be noticeable; its compressor is fixed, so no pairs are compiled.

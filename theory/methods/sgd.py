@@ -175,7 +175,7 @@ class ParallelSGD(NamedTuple):
 
 
 def check_parts(method: Any) -> None:
-    """Check the parts that `ParallelSGD` and `LocalSGD` have in common."""
+    """Check the common parts of `ParallelSGD` and `LocalSGD`."""
     step, allowed = as_step(method.step), 'a number, a step size such as Constant(0.1), or "theory"'
     text = isinstance(step, str)
     require(
@@ -246,7 +246,7 @@ def _is_part(value: Any, name: str) -> bool:
 
 
 def check_batch(batch: Any) -> None:
-    """Reject what is neither a positive integer nor a schedule of batch sizes."""
+    """Reject a value that is neither a positive integer nor a schedule of batch sizes."""
     number = is_whole(batch)
     known = number or (
         not isinstance(batch, bool) and batch_size.dispatch(type(batch)) is not batch_size.dispatch(object)

@@ -39,8 +39,8 @@ SAMPLED = 1000  # entries of an array by which ranks compare it
 def rows_between(problem: Any, first: int, last: int) -> Any:
     """The problem with only the rows from ``first`` to before ``last``, nothing copied; None if it has no such parts.
 
-    Its f is the mean of the same f_i, each with the whole l2 term.  A class takes part by its own ``rows_between``:
-    arrays of any other may have an entry for each row.
+    Its f is the mean of the same f_i, each with the whole l2 term.  A class must register its own ``rows_between``: of
+    other classes it is not known which arrays have an entry for each row.
     """
     return None
 
@@ -68,10 +68,10 @@ class RowBlocks:
     n : int
         Number of rows.
     whole : object
-        What has all rows.
+        The object with all rows.
     part : callable
-        ``part(first, last)``: what has these rows only; None if there is no such thing.  Then there is one block, which
-        every rank has.
+        ``part(first, last)`` returns an object with only these rows, or None if there is none.  Then there is one
+        block, which every rank has.
     comm : mpi4py communicator, optional
         Its ranks share the blocks.
 
@@ -378,7 +378,7 @@ def accuracy(problem: Any, x: ArrayLike) -> float:
     raise TypeError(f"accuracy: {type(problem).__name__} does not classify; use value, or a Logistic problem")
 
 
-# --- Whether a gradient is that of its function ----------------------------------------------------------------------
+# --- Checks of gradients ---------------------------------------------------------------------------------------------
 
 DIRECTIONS = ("all", "random")
 
@@ -462,7 +462,7 @@ def _slopes(problem: Any, x: np.ndarray, given: np.ndarray, v: np.ndarray) -> tu
 
 
 def _differ(problem: Any, x: np.ndarray, v: np.ndarray) -> tuple[float, float] | None:
-    """The two slopes, where they differ by more than rounding; None also where the function cannot be evaluated."""
+    """The two slopes if they differ by more than rounding; otherwise, or if the function cannot be evaluated, None."""
     try:
         stated, found = _slopes(problem, x, gradient(problem, x), v)
         rounding = 100.0 * np.finfo(float).eps / STEP * abs(value(problem, x))

@@ -43,7 +43,7 @@ def trace(deviation: np.ndarray) -> float:
 
 
 class DrawnFields(NamedTuple):
-    """The fields of a problem with curvatures h_j, a minimum x* and drawn noise xi ~ N(0, C), and what follows."""
+    """The fields of a problem with curvatures h_j, a minimum x* and drawn noise xi ~ N(0, C); derived attributes."""
 
     diagonal: np.ndarray
     optimum: np.ndarray

@@ -113,7 +113,7 @@ class QSGD(NamedTuple):
         return 32.0 + expected_code_bits(c.code, c.s * (u / norm) if norm > 0.0 else u, c.s, c.s)
 
 
-# --- what it does, plainly --------------------------------------------------------------------------------------------
+# --- the plain reference ----------------------------------------------------------------------------------------------
 
 
 def round_at_random(u: np.ndarray, stream: Any) -> np.ndarray:

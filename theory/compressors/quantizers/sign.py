@@ -181,7 +181,7 @@ class ScaledSign(NamedTuple):
         return float(len(v) if np.any(v) else 0)
 
 
-# --- what they do, plainly --------------------------------------------------------------------------------------------
+# --- the plain reference ----------------------------------------------------------------------------------------------
 
 
 def majority_vote(vectors: np.ndarray) -> np.ndarray:

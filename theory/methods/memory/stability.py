@@ -46,7 +46,7 @@ class BiasedErrorCompressorWarning(UserWarning):
 
 
 class Frontier(NamedTuple):
-    """Kappa, its terms, and what would bring it below 1."""
+    """Kappa, its terms, and changes that would bring it below 1."""
 
     kappa: float
     because: str
@@ -178,7 +178,7 @@ def _allowed(error_compressor: Any, theta: float, residual: float, d: int) -> st
     return f"{text}, which is a width of {width} or more" if width <= d else f"{text}, which no sketch of this hash has"
 
 
-# --- How far a message is from the vector it was made of -------------------------------------------------------------
+# --- The error of a message ------------------------------------------------------------------------------------------
 
 
 @operation(kind=OTHER)
