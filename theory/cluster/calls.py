@@ -125,7 +125,7 @@ class Calls:
             call = self._bind(operation, owners)
             if len(self._bound) >= MOST_CACHED:
                 self._bound.clear()
-            self._bound[key] = call  # which keeps the arguments alive, and their ids
+            self._bound[key] = call  # the handle keeps the arguments alive, and their ids
         self._do(call)
 
     def _bind(self, operation: Any, owners: Owners) -> Call:

@@ -52,7 +52,7 @@ EXIT_CODE = 75  # sysexits.h: EX_TEMPFAIL, the user is invited to retry
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 FORMAT, RETAINED = 1, 2  # of the manifest; checkpoints that are retained
 LOCK = ".lock"
-PAUSE = 0.5  # seconds after which a run looks whether it was told to end
+PAUSE = 0.5  # seconds after which a run checks whether it should end
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
@@ -320,7 +320,7 @@ class Checkpoints:
             if root:
                 if begun:
                     shutil.rmtree(writing, ignore_errors=True)
-                warnings.warn(f"no checkpoint after {state.rounds} rounds: {wrong}; the run goes on", stacklevel=2)
+                warnings.warn(f"no checkpoint after {state.rounds} rounds: {wrong}; the run continues", stacklevel=2)
             return
         self.last, self._written = final, state.rounds
         if root:

@@ -78,7 +78,7 @@ KINDS = {
 
 COLLECTING: dict[str, tuple[type, ...]] = {"P": (GradientRows, MemoryRows)}
 
-SPARSE: dict[type, dict[str, tuple[type, ...]]] = {  # the operations of dense rows that sparse rows have, too
+SPARSE: dict[type, dict[str, tuple[type, ...]]] = {  # the operations of dense rows that sparse rows also have
     Gradient: COLLECTING | {"X": (SparseModel, MovingModel, LocalRows)},
     Quantize: COLLECTING,
     QuantizeRest: {"P": (MemoryRows,)},
@@ -164,7 +164,7 @@ class SparseRun(Run):
         return self._handle(SparseVector, MemoryRows(x.c, x.h, top, self._array("last", shape, np.float64), x))
 
     def vector(self, name: str, start: Any = 0) -> SparseVector:
-        """The vector beside the model: the one that the server rule keeps."""
+        """The vector beside the model, which the server rule stores."""
         require(np.ndim(start) == 0 and start == 0, "start", start, "0 on sparse rows")
         state = tuple(getattr(self.setup.method.server, "state", ()))
         require(name in state, "name", name, f"on sparse rows, what the server's state names: {state}")
@@ -204,7 +204,7 @@ class SparseRun(Run):
 
     def _takes(self, operation: Any, name: str, content: Any) -> bool:
         kinds = SPARSE.get(type(operation))
-        if kinds is None:  # an operation of sparse rows alone, whose arguments are looked at below
+        if kinds is None:  # an operation of sparse rows only, whose arguments are checked below
             return type(operation).__module__.startswith(SPARSE_MODULES)
         return isinstance(content, kinds.get(name, ()))
 

@@ -81,7 +81,7 @@ class Exchange(Rows):
         self._phases: dict[str, Phase] = {}
         self._compressors: dict[str, Any] = {}  # of the phases, as given in the round function
         self._one = np.ones(1)  # the weight of a single message
-        self._compressed: tuple = ()  # what was compressed last, and places in the list: see _in_one_pass
+        self._compressed: tuple = ()  # the last compressed vectors, and positions in the list: see _in_one_pass
 
     def _apply(self, compressor: Any, P: Vector, keys: np.ndarray, name: str) -> tuple[Any, Vector]:
         """Apply a compressor written in Python to P; return the result and the compressor that encodes it.
@@ -353,7 +353,7 @@ class Exchange(Rows):
 
     def _stored(self, name: str, compressor: Any) -> Stored:
         compressor = self._checked(compressor)
-        free = int(state_size(compressor, self.d)) == 0  # a message is stored at once, without what its worker keeps
+        free = int(state_size(compressor, self.d)) == 0  # a message is stored at once, without its worker's state
         require(free, "compressor", compressor, "one that keeps nothing between messages")
         shape = (self.replicas, self.workers_here, payload_bytes(compressor, self.d, 8 * self.wire.itemsize))
         payload = self._array(f"{name}, stored", shape, np.uint8)
@@ -420,7 +420,7 @@ class GraphRows(Exchange):
         ``run.skip()`` in the rounds between.
         """
         require(self.own_models, "models", "one", "'workers': the one model is the same for all")
-        require(self.links is None, "graph", self._graph, "none: on a graph nobody hears all")
+        require(self.links is None, "graph", self._graph, "none: on a graph no worker receives all messages")
         received = self.copies("of all, to average")
         self.set(received, self.gather(self.compress(Identity(), x, phase="average")))
         mean = self._once("mean of all", lambda: np.full((self.workers, self.workers), 1.0 / self.workers))
@@ -435,6 +435,6 @@ class GraphRows(Exchange):
     def _check_heard(self, weights: np.ndarray) -> np.ndarray:
         heard = self.links is not None and not weights[~self.links.hears].any()
         require(
-            heard, "weights", "not 0 for a pair that is no edge", "on a graph those of neighbours, W.minus_identity"
+            heard, "weights", "not 0 for a pair without an edge", "on a graph those of neighbours, W.minus_identity"
         )
         return weights

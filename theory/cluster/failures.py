@@ -26,7 +26,7 @@ from .mpi import place_of
 
 PATIENCE = 600.0  # seconds after which a job ends that waits for a rank
 ANNOUNCED, TOLD = 8.0, 10.0  # seconds of waiting after which a rank tells the others, and the user
-AGAIN = 5.0  # between two announcements, so that one that came late is heard
+AGAIN = 5.0  # between two announcements, so that a late one is received
 PAUSED = 4.0  # seconds without a look, after which this rank was stopped, and not the others
 WAITS, RAISES = 32_001, 32_002  # tags of these messages; MPI allows up to 32767 everywhere
 TOGETHER = 0.8  # seconds within which all ranks raise, if they do
@@ -147,7 +147,7 @@ class Watch:
             return "another rank (this MPI has no threads, so it is not known which)"
         others = self._others(count)
         named = [f"rank {rank} on {self._hosts[rank]}" for rank in others[:8]]
-        return ", ".join(named + ["..."] * (len(others) > 8)) or "all others, which wait, too"
+        return ", ".join(named + ["..."] * (len(others) > 8)) or "all others, which also wait"
 
     def _say(self, text: str) -> None:
         sys.stderr.write(f"rank {self.rank} on {self._hosts[self.rank]} {text}\n")
@@ -171,7 +171,7 @@ def _threads() -> bool:
 
 
 def _abort(comm: Any, code: int) -> NoReturn:
-    time.sleep(0.5)  # what was said is still on its way: a launcher that ends a job drops what it has not passed on
+    time.sleep(0.5)  # for the message: a launcher that ends a job drops output that it has not passed on
     comm.Abort(code)
     os._exit(code)  # MPICH may return, and let the launcher kill this process later
 
@@ -234,7 +234,7 @@ def abort_on_error(comm: Any) -> Iterator[None]:
     """
     try:
         yield
-    except BaseException as error:  # sys.exit(1) and Ctrl-C, too, leave the others waiting
+    except BaseException as error:  # sys.exit(1) and Ctrl-C also leave the others waiting
         if comm is None or comm.Get_size() == 1 or _ends_well(error):
             raise
         raising = _raising(comm)

@@ -183,7 +183,7 @@ def prepare(
     require(int(batches.max()) <= LARGEST_BATCH, "batch", int(batches.max()), f"up to {LARGEST_BATCH}")
     if rank == 0:
         warn_of_unequal_parts(method, shards, int(workers))
-    if several:  # on a graph nobody weighs more
+    if several:  # on a graph all workers have equal weight
         shards = shards._replace(weight=np.full(workers, 1.0 / workers))
     smallest, largest = int((shards.stop - shards.start).min()), int(batches.max())
     require(
@@ -201,12 +201,12 @@ def prepare(
     records = np.unique(np.append(np.arange(0, rounds, every), rounds)).astype(np.int64)
     purposes = np.array([key(seed, purpose) for purpose in (*PURPOSES, "clients")], np.uint64)
     stored = memory_bytes(method.feedback, method.compressor, d, 8 * wire_dtype.itemsize, 8 * dtype.itemsize)
-    if hasattr(method, "stores"):  # a method of one's own need not say what it stores
+    if hasattr(method, "stores"):  # a user's method need not state what it stores
         stored = stored_bytes(method, int(workers), d, 8 * dtype.itemsize)
     sparse, wire = sparse_rows(method, problem, largest), np.empty(0, wire_dtype)
     if rank == 0:
         warn_of_dense_steps(method, problem, sparse)
-        if theory is None:  # a step of a theorem's own is covered by it, however long its first steps are
+        if theory is None:  # the step of a theorem is covered by it, however long its first steps are
             warn_of_long_steps(method, problem, steps, int(workers), int(batches[0]))
         warn_of_wrong_gradient(problem, x0)
     watched = np.full(rounds if compression_error else 0, -1, np.int64)

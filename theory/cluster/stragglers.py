@@ -58,7 +58,8 @@ def _race(times: Any, speeds: Any, stream: np.uint64, first: int, stop: int, wai
 class FastestK(NamedTuple):
     """SGD on the messages of the workers ``chosen[t]`` in round t, each multiplied by its weight.
 
-    Before worker w sends its message in round t it sleeps ``delays[t, w]`` seconds; nobody does if there are none.
+    Before worker w sends its message in round t it sleeps ``delays[t, w]`` seconds; without ``delays`` no worker
+    sleeps.
     """
 
     step: Constant

@@ -62,7 +62,7 @@ parts = generic(
 )
 state_size = generic(
     "state_size",
-    "state_size(c, d) -> int: length of the float64 state that a worker keeps between messages (0: none).",
+    "state_size(c, d) -> int: length of the float64 state that a worker stores between messages (0: none).",
     lambda c, d: 0,
     interpreted=True,
 )
@@ -184,12 +184,12 @@ compress_into = generic(
 encode_into = generic(
     "encode_into",
     "encode_into(c, state, v, stream, symbols, buffer, cursor) -> int: quantize and pack tile by tile, where that is "
-    "faster (there is no default): the same bits, and floats in `value`; what else is in the symbols is left open.",
+    "faster (there is no default): the same bits, and floats in `value`; the other symbols are undefined.",
 )
 decode_into = generic(
     "decode_into",
     "decode_into(c, buffer, cursor, end, symbols, out) -> int: unpack and restore tile by tile, where that is faster "
-    "(there is no default): the same numbers, and the same answer as unpack; after -1 `out` is left open.",
+    "(there is no default): the same numbers, and the same answer as unpack; after -1 `out` is undefined.",
 )
 
 
@@ -211,7 +211,7 @@ summed = generic(
 opening = generic(
     "opening",
     "opening(c, d) -> int: how many numbers the workers combine before they quantize (0: none). Then propose and "
-    "settle are called, too. Without other workers, quantize uses its own proposal.",
+    "settle are also called. Without other workers, quantize uses its own proposal.",
     lambda c, d: 0,
     interpreted=True,
 )

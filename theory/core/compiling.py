@@ -135,7 +135,7 @@ def when_compiling(tell: Callable[[str, Path | None, bool], object] | None) -> N
 
     Examples
     --------
-    >>> when_compiling(None)  # from now on nobody is told
+    >>> when_compiling(None)  # no messages from now on
     """
     told: set[str] = set()
 

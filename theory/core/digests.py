@@ -51,7 +51,7 @@ class _Digest:
         value = getattr(value, "py_func", value)
         if isinstance(value, tuple):
             update(f"{type(value).__module__}.{type(value).__qualname__}({len(value)}".encode())
-            if self._deep and _is_own_class(type(value)):  # a setting of the user: what it does is in its class
+            if self._deep and _is_own_class(type(value)):  # a setting of the user: its behaviour is in its class
                 self.feed(type(value), where)
             for name, part in zip(getattr(value, "_fields", [where] * len(value)), value, strict=True):
                 self.feed(part, name)
@@ -173,7 +173,7 @@ def _is_own_class(cls: type) -> bool:
 
 
 def deep_digest(value: object) -> tuple[str, list[str]]:
-    """A digest that includes all that a user's functions and classes name, and the names of what cannot be compared."""
+    """A digest of all that a user's functions and classes name, and the names of objects that cannot be compared."""
     made = _Digest(deep=True)
     try:
         made.feed(value)

@@ -153,7 +153,7 @@ def write(path: Path, about: Any, content: bytes = b"") -> bool:
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        say_once(f"{path.parent.parent} cannot be written ({error.strerror}): goes on without storing")
+        say_once(f"{path.parent.parent} cannot be written ({error.strerror}): continues without storing")
         return False
     return True
 
@@ -164,7 +164,7 @@ def read(path: Path) -> tuple[Any, bytes] | None:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
             about = os.fstat(file.fileno())
             if about.st_uid != os.geteuid() or about.st_mode & 0o022:
-                return None  # somebody else's, or changed by somebody else
+                return None  # of another user, or changed by one
             data = file.read()
     except OSError:
         return None
@@ -204,7 +204,7 @@ class KnownRows(NamedTuple):
 class Mapped(np.memmap):
     """A read-only map of a whole file, with the ``checksum`` of its bytes and the ``rows`` whose entries they are.
 
-    Whoever makes it has checked the bytes, or leaves that to those who read the same file.
+    The bytes have been checked by the code that makes the map, or are checked by others who read the same file.
     """
 
     checksum: str = ""

@@ -159,7 +159,7 @@ def state_from(folder: Path, told: dict, entries: list[dict]) -> State:
 
 MANIFEST, WRITING, REPLACED = "manifest.json", ".writing", ".replaced"
 
-MARKER = ".theory-writes-this"  # in a folder that is not whole yet: whoever finds it may remove the folder
+MARKER = ".theory-writes-this"  # in an incomplete folder: any process that finds it may remove the folder
 
 OURS = re.compile(rb"[0-9a-f]{64}\n")  # how a manifest begins
 
@@ -243,7 +243,7 @@ def seal(writing: Path, final: Path, manifest: dict) -> None:
     _sync_names(writing)
     before = None
     if final.exists():  # a process that ends between the two renames leaves both
-        before = tempfile.mkdtemp(prefix=f".{final.name}.", suffix=REPLACED, dir=final.parent)  # a name nobody has
+        before = tempfile.mkdtemp(prefix=f".{final.name}.", suffix=REPLACED, dir=final.parent)  # an unused name
         os.rename(final, before)
     os.rename(writing, final)
     _sync_names(final.parent)
@@ -302,7 +302,7 @@ def _content(path: Path) -> bytes:
     """The content of an ordinary file; reading a pipe would wait for a writer."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise DamagedError(f"{path} is no ordinary file")
+            raise DamagedError(f"{path} is not an ordinary file")
         return file.read()
 
 

@@ -183,7 +183,7 @@ class Stored(NullCache):
         foreign = any(code not in known or file_of(code.co_filename) is None for code in compiled)
         dynamic = result.library.has_dynamic_globals or result.lifted
         state = state_of(found)
-        changed = state != state_of(reached(roots, node.__wrapped__))  # a constant was assigned since it was looked at
+        changed = state != state_of(reached(roots, node.__wrapped__))  # a constant was assigned after it was read
         if place is None or state is None or changed or foreign or dynamic or _mentions_external(signature):
             return
         folder, key = place

@@ -42,7 +42,7 @@ def pieces(path: Path, first: int, stop: int) -> Iterator[bytes]:
         file.seek(first)
         while first < stop:
             piece = file.read(min(PIECE, stop - first))
-            if len(piece) < min(PIECE, stop - first):  # truncated since its size was looked at
+            if len(piece) < min(PIECE, stop - first):  # truncated after its size was read
                 raise DataError(f"{path}: ends after {first + len(piece)} bytes, where {stop} were written; {AGAIN}")
             yield piece
             first += len(piece)

@@ -107,7 +107,7 @@ def _of_case(found: Comparison, results: dict[str, Verification]) -> Entry:
     certificates = [results[id].certificate for id in case.claims if id in results]
     in_print = found.printed is None and not case.derived
     in_print = in_print and any(find_claim(id).source_known != "derived" for id in case.claims)
-    bound = not case.stated_for  # a formula for other functions is no bound here
+    bound = not case.stated_for  # a formula for other functions is not a bound here
     how = "SDP, and a run that reaches it" if case.runs else "SDP, a relaxation" if case.relaxed else "SDP"
     return Entry(
         case.method,

@@ -131,7 +131,7 @@ def _explain(argv: list[str], comm: Any) -> int:
 
 def _certificate(argv: list[str], comm: Any) -> int:
     text = (
-        "Check the proofs of claims for all parameters: what was shown, where, and how signs were decided.\n"
+        "Check the proofs of claims for all parameters; shows each result, its region, and how signs were decided.\n"
         "Exits with 1 if one was not proved."
     )
     parser = parser_of("certificate", text, f"{PROGRAM} certificate ef.exact --coq > ef.v")
@@ -167,7 +167,7 @@ def _certificate(argv: list[str], comm: Any) -> int:
 def _verify(argv: list[str], comm: Any) -> int:
     text = (
         "Verify claims: measure, compare with the closed form, let every mutant try to pass.\n"
-        "Exits with 1 unless every claim holds, or was to be refuted and is, and no mutant survives."
+        "Exits with 1 unless every claim holds, or is refuted as expected, and no mutant survives."
     )
     parser = parser_of("verify", text, f"{PROGRAM} verify qsgd.variance --quick --html ledger.html")
     add = parser.add_argument
@@ -319,7 +319,7 @@ def _sources(argv: list[str], comm: Any) -> int:
 
 def _atlas(argv: list[str], comm: Any) -> int:
     text = (
-        "The atlas: what is stated of a method on a class of functions, what is reached, and the gap between them.\n"
+        "The atlas: for a method on a class of functions, the stated bound, the value reached, and their gap.\n"
         "Exits with 1 if a formula is below a worst case.  With --solve, the worst cases are computed again (PEPit)."
     )
     parser = parser_of("atlas", text, f"{PROGRAM} atlas --json atlas.json")

@@ -47,7 +47,7 @@ def add_config_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def add_run_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of a run: those of a configuration, and how it may be stopped and go on."""
+    """The flags of a run: those of a configuration, and those for stopping and continuing it."""
     default = Configuration()
     add = parser.add_argument
     add_config_flag(parser)
@@ -97,7 +97,7 @@ def _number_or_name(text: str) -> float | str:
 
 
 def parser_of(command: str, text: str, example: str) -> Parser:
-    """The parser of a command, with what it does and an example."""
+    """The parser of a command, with a description and an example."""
     return Parser(
         prog=f"{PROGRAM} {command}".strip(),
         description=text,

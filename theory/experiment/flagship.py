@@ -514,7 +514,7 @@ def _finish(recorder: Recorder | None, interruption: Interruption, say: Any, jso
                 recorder.text("table.txt", report(record) + "\n")
             if json_file:
                 write_json(json_file, record.results)
-            draw_record(record, formats=("png",))  # `plot` writes the PDF, too: that takes as long again
+            draw_record(record, formats=("png",))  # `plot` also writes the PDF, which takes as long again
         except OSError as error:
             say(f"the table and the figure cannot be written: {error}; once there is space: plot {folder}")
             code = code or 1

@@ -46,7 +46,7 @@ def chosen(names: Sequence[str]) -> list[str]:
 
 
 class Files(NamedTuple):
-    """Where the ledger is written; None: nowhere.
+    """Where the ledger is written; None for no file.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ def verify_all(
     Returns
     -------
     int
-        0 if every claim holds, or was to be refuted and is, and no mutant survives; otherwise 1.
+        0 if every claim holds, or is refuted as expected, and no mutant survives; otherwise 1.
     """
     interrupted, to = False, Files(**files)
     if records is None:

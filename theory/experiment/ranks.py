@@ -197,7 +197,7 @@ class Interruption:
 
     @property
     def reason(self) -> str:
-        """What happened, as a string."""
+        """The reason of the interruption, as a string."""
         return f"interrupted by {signal.Signals(self.signal or signal.SIGINT).name}"
 
     @property

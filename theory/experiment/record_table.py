@@ -65,7 +65,7 @@ def calibration_text(calibration: Any) -> str:
     if calibration.oversubscribed:
         lines.append(
             "more ranks than processors: they wait for each other's turns, which no start-up, byte or addition\n"
-            "counts, so the model is out of its domain and its error is what it is"
+            "counts, so the model does not apply and its error has no meaning"
         )
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if load > (os.cpu_count() or 1):

@@ -249,7 +249,7 @@ def _toml(value: Any) -> str:
 
 UNFINISHED = ".unfinished"
 
-LONGEST_LINE = 2**24  # bytes; longer ones are nobody's record
+LONGEST_LINE = 2**24  # bytes; a longer file is not a record
 
 TITLES = {"payload_bits_up": "bits_up", "payload_bits_down": "bits_down"}  # aliases, as in a result's history
 

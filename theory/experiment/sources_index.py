@@ -22,7 +22,7 @@ from .record_values import KeyRefused, Records, fill, keys_of, statement
 
 ROOT = Path(__file__).resolve().parents[2]  # of a checkout
 INDEX, FIGURES = ROOT / "docs" / "sources" / "index.toml", ROOT / "figures"
-# From weak to strong.  "in part" has trials that hold; of what is undecided not even that is known.
+# From weak to strong.  "in part" has trials that hold; for "undecided" not even that is known.
 ORDER = (FAILS, OPEN, PART, VACUOUS, LOOSELY, HOLDS)
 RELATIONS = ("as printed", "as quoted", "with another constant", "ordering", UNJUDGED)
 SAYS = ("measured", "because", "reason")  # our own texts: templates
@@ -162,7 +162,7 @@ def piece(key: str, records: Records) -> Piece:
     if kind == "claim":
         result = records.claim(name)
         if not part:
-            factor = result.by_run or result.passing  # of a theorem that lemmas give together: what its run tells
+            factor = result.by_run or result.passing  # of a theorem from several lemmas: that of its run
             return Piece(key, graded(result.verdict, factor), result.title, factor)
         check = records.check(name, part, key)
         word = judge(check)
@@ -178,7 +178,7 @@ def piece(key: str, records: Records) -> Piece:
     raise KeyRefused(f"evidence {key!r}: allowed: claim:id, claim:id#check, study:name#statement, test:file::name")
 
 
-# --- what is wrong ------------------------------------------------------------------------------------------------
+# --- errors in the index ------------------------------------------------------------------------------------------
 
 
 def complaints(entries: Iterable[Entry], records: Records, studies: Iterable[str] = ()) -> list[str]:

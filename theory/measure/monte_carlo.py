@@ -176,7 +176,7 @@ def moments(
         threads = _enough(table.shape[0], v.size) if threads is None else threads
         stopped = threading.Event()
 
-        def work(first: int, stop: int) -> None:  # pairs of draws, in stretches between which Ctrl-C is heard
+        def work(first: int, stop: int) -> None:  # pairs of draws, in stretches between which Ctrl-C is handled
             Stretches(stopped).over(first, stop, lambda a, b: sample(c, v, wire, stream, 2 * a, table[2 * a : 2 * b]))
 
         cuts = np.linspace(0, table.shape[0] // 2, threads + 1).astype(int).tolist()

@@ -136,7 +136,7 @@ def save_figure(figure: Any, stem: Any, formats: Sequence[str] = ("png", "pdf"))
 
 # --- Settings as text, and differences between methods ---------------------------------------------------------------
 
-UNEQUAL = ("average", "step", "batch", "local_steps")  # what a fair comparison of compressors keeps the same
+UNEQUAL = ("average", "step", "batch", "local_steps")  # settings that are equal in a fair comparison of compressors
 
 
 def differences(methods: Any, step: Any = None) -> str:

@@ -201,7 +201,7 @@ def measure(
                 found[task] = result
                 bar.done()
         finally:
-            if one.n_jobs > 1 and todo:  # idle processes would live on for minutes, and keep ours from ending
+            if one.n_jobs > 1 and todo:  # idle processes would remain for minutes, and delay the end of this one
                 get_reusable_executor().shutdown(wait=True, kill_workers=True)
     return [tuple(found[k, seed] for seed in seeds) for k in range(len(methods))]
 

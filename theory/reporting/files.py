@@ -67,7 +67,7 @@ def text_of(path: str | Path, most: int) -> str:
     OSError
         If it cannot be read.
     FileRefused
-        If it is no ordinary file, or is larger.
+        If it is not an ordinary file, or is larger.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # to open a pipe would wait for a writer
     with open(handle, "rb") as file:

@@ -419,7 +419,7 @@ def write_levels(buffer, cursor, level):
 
 @kernel
 def read_levels(buffer, cursor, end, largest, level):
-    """Read numbers of size up to ``largest`` into all of ``level``; return the cursor, or -1 where there are none."""
+    """Read numbers of size up to ``largest`` into all of ``level``; return the cursor, or -1 if they are invalid."""
     n = symbols = level.size
     if n == 0:
         return cursor

@@ -49,7 +49,7 @@ class World:
 
     def _known(self, i: int, x: Any) -> tuple:
         if (i, id(x)) not in self._looked:
-            self._looked[i, id(x)] = (*self.look(i, x), x)  # with x, whose id is then nobody else's
+            self._looked[i, id(x)] = (*self.look(i, x), x)  # with x, so that its id stays unique
         return self._looked[i, id(x)]
 
     def gradient(self, i: int, x: Any) -> Any:

@@ -35,7 +35,7 @@ class Unknowns(World):
     ----------
     case : Case
     inside : float
-        The share by which functions and compressor are kept inside their class.
+        The relative margin by which functions and compressor stay inside their class.
     """
 
     def __init__(self, case: Case, inside: float = 0.0) -> None:
@@ -107,7 +107,7 @@ def solve(case: Case, inside: float = INSIDE) -> Solution:
     ----------
     case : Case
     inside : float
-        The share by which functions and compressor of the instance are kept inside their class.
+        The relative margin by which functions and compressor of the instance stay inside their class.
 
     Returns
     -------

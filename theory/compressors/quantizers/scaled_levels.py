@@ -445,7 +445,7 @@ class LloydMax(NamedTuple):
         cursor = read_float(buffer, cursor, symbols.value, 0)
         symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
         cursor = read_array(buffer, cursor, symbols.level[:d], 0, c.bits)
-        return -1 if symbols.value[0] < 0 else cursor  # NaN is valid: whoever reads it sees that the sender diverged
+        return -1 if symbols.value[0] < 0 else cursor  # NaN is valid: it shows the receiver that the sender diverged
 
     def delta(c, d: int) -> float:
         if c.unbiased or c.bits > 1:

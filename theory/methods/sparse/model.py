@@ -68,7 +68,7 @@ def sparse_rows(method: Any, problem: Any, batch: int) -> SparseRows | None:
     if not isinstance(A, CSR) or not _works(method) or not sends_entries(c) or touched == "all":
         return None
     memory, moving = has_memory(method.feedback), bool(_state(method.server))
-    whole = method.compress == "full" and regularization(problem) != 0.0  # l2 x, too, is compressed
+    whole = method.compress == "full" and regularization(problem) != 0.0  # l2 x is also compressed
     if isinstance(c, Identity) and (memory or whole):
         return None
     if moving and not is_slope_times_row(problem):
