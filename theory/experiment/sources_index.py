@@ -193,13 +193,13 @@ def complaints(entries: Iterable[Entry], records: Records, studies: Iterable[str
             for target in said.bears_on:
                 whole = [target] if target in by_key else [k for k in by_key if k.startswith(target)]
                 if len(whole) != 1:
-                    found.append(f"{key} bears on {target}, which is no entry" + ", but several" * (len(whole) > 1))
+                    found.append(f"{key} concerns {target}, which is not an entry" + ", but several" * (len(whole) > 1))
                 elif key not in (*by_key[whole[0]].evidence, *by_key[whole[0]].left_out):
-                    found.append(f"{whole[0]}: {key} ({said.verdict}) bears on it and is neither evidence nor left out")
+                    found.append(f"{whole[0]}: {key} ({said.verdict}) concerns it and is neither evidence nor left out")
                 else:
                     named.add((whole[0], key))
         found += [
-            f"{entry.key}: {key} is its evidence, and does not say that it bears on it"
+            f"{entry.key}: {key} is its evidence, and does not state that it concerns it"
             for entry in entries
             for key in (*entry.evidence, *entry.left_out)
             if key.startswith(f"study:{name}#") and (entry.key, key) not in named
