@@ -415,7 +415,7 @@ HALVINGS = 60  # of the range, when the ends are searched
 def betting_interval(samples: Any, low: float, high: float, level: float = LEVEL) -> Interval:
     """Interval for the mean of independent samples in [low, high], valid for every n.
 
-    For each candidate m, one player bets that the mean is above m and another that it is below. If m is the mean,
+    For each candidate m, one capital is bet on a mean above m and another on a mean below m. If m is the mean,
     neither game is favourable, so the probability that a capital ever exceeds 2/(1 - level) is at most (1 - level)/2
     (Ville). The interval consists of the m for which no capital does. The bet on a sample depends only on earlier
     samples.
