@@ -49,7 +49,7 @@ class Calls:
         self._pins: list[Any] = []  # so that they stay where they are
         self.listing: list | None = None  # calls, while the round function is listed
         self.tracing: list | None = None  # operations and the lines that call them, for `show`
-        self._zeroed: tuple = ()  # what `set` made 0 last, and the length of the list then
+        self._zeroed: tuple = ()  # the array that `set` made 0 last, and the length of the list then
         self.nanoseconds = np.zeros(4, np.int64)  # time of the calls of each kind
 
     def __setattr__(self, name: str, value: Any) -> None:

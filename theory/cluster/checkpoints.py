@@ -48,7 +48,7 @@ from ..methods.types import Setup
 from .setup import UNKNOWN
 from .state import differences
 
-EXIT_CODE = 75  # sysexits.h: EX_TEMPFAIL, the user is invited to retry
+EXIT_CODE = 75  # EX_TEMPFAIL of sysexits.h: a temporary failure, after which the job can be run again
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 FORMAT, RETAINED = 1, 2  # of the manifest; checkpoints that are retained
 LOCK = ".lock"

@@ -27,7 +27,7 @@ from .mpi import place_of
 PATIENCE = 600.0  # seconds after which a job ends that waits for a rank
 ANNOUNCED, TOLD = 8.0, 10.0  # seconds of waiting after which a rank tells the others, and the user
 AGAIN = 5.0  # between two announcements, so that a late one is received
-PAUSED = 4.0  # seconds without a look, after which this rank was stopped, and not the others
+PAUSED = 4.0  # seconds without a check, after which this rank itself was stopped, and not the others
 WAITS, RAISES = 32_001, 32_002  # tags of these messages; MPI allows up to 32767 everywhere
 TOGETHER = 0.8  # seconds within which all ranks raise, if they do
 
@@ -57,7 +57,7 @@ class Watch:
         self.rank: int = 0 if comm is None else comm.Get_rank()
         self._hosts: tuple[str, ...] = (platform.node(),) * self.ranks  # until all have said theirs
         self._done = threading.Event()
-        self._thread: threading.Thread | None = None  # one that ends takes a Ctrl-C with it: none in one process
+        self._thread: threading.Thread | None = None  # a thread that ends can lose a Ctrl-C: none in one process
         self._first = PRESENT.count
         self._heard = np.full(self.ranks, -(2**62), np.int64)  # the last wait that each rank announced
         self._sent: list[Any] = []

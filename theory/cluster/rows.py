@@ -145,7 +145,7 @@ class Rows(Calls):
         self._models: set[int] = set()  # arrays with one row per model, by their ids
         self._arrays: dict[str, Owned] = {}  # see _array
         self._resumed: Any = None  # the state with which the arrays begin, if it is not the start
-        self._waiting: dict[str, list] = {}  # pieces of it, for arrays that were not made again so far
+        self._waiting: dict[str, list] = {}  # pieces of it, for arrays that have not been made again yet
 
     # --- arrays ----------------------------------------------------------------------------------------------------
 

@@ -260,7 +260,7 @@ def _samples(epochs: Any, problem: Any, workers: int) -> int:
     return max(1, int(epochs * n / workers * (1.0 + 1e-12)))  # whole up to rounding errors is whole
 
 
-# the bits of a run depend on the code of these subpackages
+# the results of a run depend on the code of these subpackages
 COMPUTING = ("core", "wire", "problems", "compressors", "methods", "cluster")
 
 

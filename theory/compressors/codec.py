@@ -39,7 +39,7 @@ DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 ROOM = 16  # numbers that a foreign message may allocate per coordinate that the receiver allows
 
-SPARE_ROOM = 2**20  # and in addition: a sketch does not shrink with its vector
+SPARE_ROOM = 2**20  # and in addition, since a sketch does not shrink with its vector
 
 
 @kernel

@@ -24,11 +24,11 @@ from .settings import is_whole, require
 
 # --- Checks of arguments ---------------------------------------------------------------------------------------------
 
-MOST = 2**53  # float64, in which costs are tallied, has every integer up to here
+MOST = 2**53  # float64, in which costs are summed, represents every integer up to this one
 
 LARGEST_BATCH = 10**8  # gradients of a worker in a step: more is a mistake
 
-MANY = 2**24  # workers, replicas, threads: each has arrays of its own
+MANY = 2**24  # workers, replicas, threads: each has its own arrays
 
 
 def whole_number(name: str, number: Any, low: int = 1, high: int = MOST) -> int:

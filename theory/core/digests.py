@@ -17,7 +17,7 @@ import numpy as np
 from .fingerprints import PACKAGE
 from .private_files import map_of
 
-# the package's own code has a digest of its own in a run's description, and libraries have versions
+# in a run's description the package's own code has a separate digest, and libraries have versions
 LIBRARIES = (PACKAGE, *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")))
 INSTALLED = {"site-packages", "dist-packages"}
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice, np.generic, np.dtype, enum.Enum)

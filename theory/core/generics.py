@@ -155,7 +155,7 @@ def generic(
     _known(name, lambda cls, function: register(cls)(function))
     made.implements = lambda cls: cls in table or fallback is not None
     options = {"error_model": "numpy", "forceinline": inline} | OPTIONS
-    if not inline:  # else a caller without reference counts would pass that on, also to what allocates
+    if not inline:  # else a caller without reference counts would pass this on to code that allocates arrays
         options["_nrt"] = True
     if not counted:
         options["_nrt"] = False

@@ -282,8 +282,8 @@ def integer(stream, i, n):
     return np.int64(((draw >> u64(32)) * n + low) >> u64(32))
 
 
-# The logarithm and the cosine are written out, with the polynomials of fdlibm, to within two units in the last place:
-# they then vectorize and are the same on every machine, unlike a system's own.
+# The logarithm and the cosine are computed with the polynomials of fdlibm, with errors of at most two units in the last
+# place: unlike the system's functions, they vectorize and are the same on every machine.
 
 LOG2_HIGH, LOG2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2, split
 

@@ -198,7 +198,7 @@ def setting(cls: type[T]) -> type[T]:
         ...
     ValueError: k: got 0, allowed: an integer, at least 1
     """
-    # a NamedTuple, whose methods are replaced; the class of a class can only be chosen when it is made
+    # a NamedTuple with replaced methods; a metaclass can only be chosen when the class is made
     members = {name: value for name, value in vars(cls).items() if name != "__orig_bases__"}  # else cloudpickle fails
     made = cast(Any, SettingType(cls.__name__, cls.__bases__, members))
     make = made.__new__

@@ -209,7 +209,7 @@ def add(folder: Path, arrays: Iterable[tuple[dict, np.ndarray]], prefix: str = "
         (folder / name).write_bytes(data)
         told = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": hashlib.sha256(data).hexdigest()}
         entries.append({**about, "file": name, **told})
-    for entry in entries:  # after all were written: the first waits, the others find little to do
+    for entry in entries:  # after all were written: the first call waits, the others have little to do
         _sync(folder / entry["file"])
     return entries
 
@@ -259,7 +259,7 @@ def foreign(place: Path) -> list[str]:
         return [place.name]
     names = sorted(entry.name for entry in place.iterdir())
     others = [name for name in names if not OWN.fullmatch(name)]
-    if names and not others:  # numbered arrays are no mark: a manifest of ours begins with its checksum
+    if names and not others:  # numbered arrays are not a mark: a manifest of this package begins with its checksum
         with contextlib.suppress(OSError, DamagedError):
             if OURS.match(_content(place / MANIFEST)):
                 return []

@@ -163,7 +163,7 @@ class Stored(NullCache):
                     continue
             try:
                 result = self._rebuild(target_context, pickle.loads(stored[1]))
-            except Exception as error:  # of the versions named in the folder, yet it does not load
+            except Exception as error:  # of the versions named in the folder, but it cannot be loaded
                 say_once(f"{folder / name} cannot be loaded ({type(error).__name__}): it is written again")
                 continue
             result.library.recorded = frozenset(choices), frozenset()

@@ -21,7 +21,7 @@ from .shard_files import FORMAT, TYPES, VERSION, digests, open_shards
 from .svmlight import Rows, in_order, rows_of_file
 
 FULL_SIZE = {"rcv1-like": 804_414, "epsilon-like": 400_000}  # rows of RCV1-v2 and of epsilon
-LABELS = 3  # different ones that are counted: with more than two they stay as they are
+LABELS = 3  # number of different labels that are counted: more than two are not changed
 CHUNK = 1 << 18  # labels that are changed at a time
 ROWS = 4096  # of data in memory that are written at a time
 

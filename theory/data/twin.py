@@ -28,7 +28,7 @@ NAME = "rcv1-like (synthetic)"
 VERSION = 4  # increase it when the matrix changes: cached copies are then regenerated
 COLUMNS = 47_236
 PART = 4096  # documents that are made together
-SEED = 2004  # the year of the paper on RCV1-v2; other seeds are as good
+SEED = 2004  # the year of the paper on RCV1-v2; other seeds are equally good
 NOTE = "synthetic: a topic model fitted to statistics of RCV1, without any real document (docs/data.md)"
 
 LEVELS = (

@@ -300,8 +300,8 @@ def _audit(argv: list[str], comm: Any) -> int:
 
 def _sources(argv: list[str], comm: Any) -> int:
     text = (
-        "What lectures and papers state, entry by entry (docs/sources/index.toml), and the verdict of the evidence.\n"
-        "With names: each piece of evidence and the numbers.  Ends with 1 if anything in the index is wrong."
+        "The statements of lectures and papers, entry by entry (docs/sources/index.toml), with their verdicts.\n"
+        "With names: each piece of evidence and the numbers.  Exits with 1 if anything in the index is wrong."
     )
     parser = parser_of("sources", text, f"{PROGRAM} sources nuqsgd/abstract")
     add = parser.add_argument
@@ -419,7 +419,7 @@ def _calibrate(argv: list[str], comm: Any) -> int:
 def _warm(argv: list[str], comm: Any) -> int:
     text = (
         "Compile ahead, in several processes, so that a session need not wait: every compressor, problem and feedback\n"
-        "rule, and every way to run them.  Later runs find it in the cache folder, in minutes less."
+        "rule, and every way to run them.  Later runs find it in the cache folder and start minutes earlier."
     )
     parser = parser_of("warm", text, f"{PROGRAM} warm QSGD TopK logistic -j 4")
     parser.add_argument("names", nargs="*", metavar="NAME", help="jobs (default: all); see --list")

@@ -59,7 +59,7 @@ def _row(c: Any, name: str, v: Any, samples: int, seed: int, threads: int) -> In
     return InputRow(
         name,
         max(_z(found.cross / found.squared_norm), abs(_z(found.along / found.squared_norm))),
-        # what no draw of so many inputs changed is taken for certain
+        # values that did not change in any draw of so many inputs are taken as certain
         mean_interval(found.cross / found.squared_norm, certain=True),
         mean_interval(found.along / found.squared_norm, certain=True),
         mean_interval(found.error / found.squared_norm, certain=True),

@@ -160,7 +160,7 @@ def diversity_floor(problem: Any) -> DiversityFloor:
     (2.0, 2.0, 1)
     """
     _rows_of(problem, "diversity_floor")
-    require(problem.l2 == 0.0, "l2", problem.l2, "0: l2 x is part of every gradient, and far out they all agree")
+    require(problem.l2 == 0.0, "l2", problem.l2, "0: l2 x is part of every gradient, so all agree far from 0")
     smallest, spectral = float(_smallest_row(problem.A, problem.n)), float(largest_eigenvalue(problem.A))
     require(spectral > 0.0, "problem", "rows that are all zero", "a data matrix with a non-zero entry")
     degree = conflict_degree(problem)

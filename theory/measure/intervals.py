@@ -41,7 +41,7 @@ STATED = ((24, 1e-2), (100, 1e-4), (400, 1e-5), (1600, 1e-6))  # with fewer samp
 
 FEW = ((4, 0.3), (8, 1e-2))  # the same by how many samples make up the distances from the median, of more than 6
 
-CONSTANT = 1e-9  # samples that differ by less than this, relative to the largest, are one number and rounding
+CONSTANT = 1e-9  # samples that differ by less than this, relative to the largest, are equal up to rounding
 
 
 class Interval(NamedTuple):

@@ -40,7 +40,7 @@ from .types import Run
 
 # --- Plain SGD on a problem with drawn noise in one loop -------------------------------------------------------------
 
-FEW = 256  # the loop is used up to this length of x; longer vectors need no help
+FEW = 256  # the loop is used up to this length of x; longer vectors do not need it
 
 TOGETHER = 64  # maximum number of steps whose noise is drawn together
 

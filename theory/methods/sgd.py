@@ -287,4 +287,4 @@ def averaging(method: Any) -> Any:
             shift is not None, "average", average, "with a step that has a shift, such as InverseTime(c, mu, shift)"
         )
         return Polynomial(shift, 2.0)
-    return Last() if average == "last" else Uniform()  # a quadratic one before its step is known: any that is no Last
+    return Last() if average == "last" else Uniform()  # quadratic, before its step is known: not Last

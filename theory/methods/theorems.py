@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 FAR = 10**15  # steps; a bound that is vacuous up to here is reported as vacuous
-NEAR = 10**5  # the same of bounds whose evaluation takes as long as the steps
+NEAR = 10**5  # the same for bounds whose evaluation takes as long as the steps
 
 
 class Constants(NamedTuple):

@@ -268,7 +268,7 @@ def with_theory_step(method: Any, problem: Any, workers: int) -> tuple[Any, Theo
         return method._replace(step=found.step), found
     allowed = f"a step size: {type(method).__name__}(step=0.1), or run(..., step=0.1), or 'theory'"
     require(method.step is not None, "step", None, allowed, TypeError)
-    given = method.step  # once: of methods without a step size it is a property
+    given = method.step  # read once: for methods without a step size it is a property
     step = as_step(given)
     return (method if step is given else method._replace(step=step)), None
 

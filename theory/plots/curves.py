@@ -77,7 +77,7 @@ LEAST_PANEL = 0.8  # inches, for axes with their labels
 
 BOUND_POINTS = 20  # maximum number of evaluations of a bound, as some take as long as the steps
 
-NEAR = 0.02  # relative distance below which two curves are one to the eye
+NEAR = 0.02  # relative distance below which two curves cannot be distinguished
 
 ROOM = 3.0  # a bound is drawn where it is at most this many times the value at the start
 

@@ -99,7 +99,7 @@ def choose_steps(methods: Any, problem: Any, **options: Any) -> list[Choice]:
     try:
         smoothness = float(lipschitz(problem))
     except ValueError as error:
-        known = "a number, or a problem whose L is known: function(..., lipschitz=...), of which a rough value will do"
+        known = "a number, or a problem whose L is known: function(..., lipschitz=...), where a rough value is enough"
         raise ValueError(f"step: got 'best', which searches among 2^e/L, allowed: {known}") from error
     found = []
     for method in methods:

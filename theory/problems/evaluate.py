@@ -46,7 +46,7 @@ def rows_between(problem: Any, first: int, last: int) -> Any:
 
 
 def part_of_rows(problem: Any, first: int, last: int) -> Any:
-    """That of a problem whose only arrays with an entry for each row are A and b."""
+    """`rows_between` for a problem whose only arrays with an entry for each row are A and b."""
     return problem._replace(A=some_rows(problem.A, first, last), b=problem.b[first:last])
 
 
@@ -382,7 +382,7 @@ def accuracy(problem: Any, x: ArrayLike) -> float:
 
 DIRECTIONS = ("all", "random")
 
-STEP = float(np.finfo(float).eps) ** (1.0 / 3.0)  # of central differences: errors of truncation and rounding are alike
+STEP = float(np.finfo(float).eps) ** (1.0 / 3.0)  # central differences: equal errors of truncation and rounding
 
 WRONG = 1e-3  # relative difference of two slopes above which a gradient is taken to be wrong
 
@@ -466,7 +466,7 @@ def _differ(problem: Any, x: np.ndarray, v: np.ndarray) -> tuple[float, float] |
     try:
         stated, found = _slopes(problem, x, gradient(problem, x), v)
         rounding = 100.0 * np.finfo(float).eps / STEP * abs(value(problem, x))
-    except Exception:  # outside its domain: a run that does not go there needs no such value
+    except Exception:  # outside the domain: a run that stays inside does not need this value
         return None
     same = abs(stated - found) <= WRONG * max(abs(stated), abs(found)) + rounding
     return None if same or not np.isfinite([stated, found]).all() else (stated, found)

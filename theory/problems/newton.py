@@ -178,7 +178,7 @@ def _conjugate_gradient_step(model: Any, l2: Any, g: Any, target: Any) -> np.nda
     step, residual = np.zeros_like(g), -g
     z = inverse * residual
     direction, inner = z, float(residual @ z)
-    for _ in range(10 * g.size):  # reached only through rounding; the gradient where the step leads decides
+    for _ in range(10 * g.size):  # reached only through rounding; the gradient after the step decides
         image = l2 * direction
         model.add_product(direction, image)
         curved = float(direction @ image)

@@ -63,7 +63,7 @@ def columns_that_fit(widths: Sequence[int], most: int) -> tuple[int, list[list[i
 
 # --- Progress --------------------------------------------------------------------------------------------------------
 
-BETWEEN_LINES = 4.0  # seconds; nothing that takes long is silent for more than five
+BETWEEN_LINES = 4.0  # seconds between lines, so that no long work is silent for more than five
 
 
 def on_terminal(stream: Any = None) -> bool:

@@ -183,7 +183,7 @@ def _second_moment(draws: list) -> Any:
 
 
 def lojasiewicz_step(w: Any, step: float, mu: float, L: float) -> Any:
-    """The gap after a step of gradient descent, where it was 1, under the Polyak-Lojasiewicz inequality.
+    """The gap after a step of gradient descent from a gap of 1, under the Polyak-Lojasiewicz inequality.
 
     With the conditions of Rubbens, Hendrickx, Taylor, arXiv 2504.14377, Proposition 3.4, as implemented in PEPit.
     """
@@ -231,7 +231,7 @@ def step_with_variance(w: Any, step: float, mu: float, L: float, variance: float
 
 
 def feedback_step(w: Any, step: float, mu: float, L: float, s: float) -> Any:
-    """V = ||x - x* - e||^2 + ||e||^2/s after a step of error feedback, where it was 1, from any x and memory e."""
+    """V = ||x - x* - e||^2 + ||e||^2/s after a step of error feedback from V = 1, for any x and memory e."""
     f, x, e, c = w.function("SmoothStronglyConvexFunction", mu=mu, L=L), w.unknown(), w.unknown(), w.unknown()
     p = e + step * f.gradient(x)
     w.assume((c - p) ** 2 <= s**2 * p**2)
@@ -240,7 +240,7 @@ def feedback_step(w: Any, step: float, mu: float, L: float, s: float) -> Any:
 
 
 def ef21_step(w: Any, step: float, mu: float, L: float, s: float) -> Any:
-    """V = ||grad f - h||^2 + s ||grad f||^2 after a step of EF21, where it was 1, from any x and h."""
+    """V = ||grad f - h||^2 + s ||grad f||^2 after a step of EF21 from V = 1, for any x and h."""
     f, x, h, c = w.function("SmoothStronglyConvexFunction", mu=mu, L=L), w.unknown(), w.unknown(), w.unknown()
     g, after = f.gradient(x), f.gradient(x - step * h)
     w.assume((c - (after - h)) ** 2 <= s**2 * (after - h) ** 2)
@@ -278,7 +278,7 @@ def memory_pull(w: Any, mu: float, L: float) -> Any:
 
 
 def choco_round(w: Any, weight: float, gamma: float, s: float) -> Any:
-    """E = sum ||x_i - mean||^2 + ||x_i - xhat_i||^2 after a round of CHOCO-Gossip of two workers, where it was 1.
+    """E = sum ||x_i - mean||^2 + ||x_i - xhat_i||^2 after a round of CHOCO-Gossip of two workers from E = 1.
 
     They give each other this weight; xhat_i is the neighbour's copy of x_i after the message.
     """
@@ -318,7 +318,7 @@ def local_step(w: Any, step: float, mu: float, L: float, distance: float, gap: f
 
 
 def proximal_progress(w: Any, L: float, theta: float) -> Any:
-    """||grad f(y)||^2 where a proximal step lowers the smooth f by 1 at most."""
+    """||grad f(y)||^2 after a proximal step that lowers the smooth f by at most 1."""
     f, y, x = w.leaf("SmoothFunction", L=L), w.unknown(), w.unknown()
     value = f(x)
     w.assume((f.gradient(x) + theta * (x - y)) ** 2 <= 0.0)

@@ -161,7 +161,7 @@ def _server_sharded(machine: Machine, vectors: np.ndarray) -> None:
     p, pieces = len(vectors), _pieces(vectors)
     for step in range(1, p):
         got = machine.round([(r, (r + step) % p, pieces[r][(r + step) % p]) for r in range(p)])
-        # what has been sent is not needed again, so a rank may add to its piece in place
+        # a sent piece is not needed again, so a rank may add to its own piece in place
         machine.add([(pieces[r][r], got[r]) for r in range(p)])
     for step in range(1, p):
         got = machine.round([(r, (r + step) % p, pieces[r][r]) for r in range(p)])

@@ -30,7 +30,7 @@ u32, u64 = np.uint32, np.uint64
 
 INSERTED = 32  # up to this length, insertion sort is faster than radix sort
 
-WIDE = 8192  # from this length on, digits of 12 bits are worth the longer table
+WIDE = 8192  # from this length on, digits of 12 bits are faster in spite of the longer table
 
 
 # --- the plain reference ----------------------------------------------------------------------------------------------
