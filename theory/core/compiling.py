@@ -105,7 +105,7 @@ class Announcer(Listener):
 
 
 def _piece(signature: Any) -> str:
-    """The class to which a kernel with this signature belongs: that of its first argument, or of the first field."""
+    """The class of a kernel: that of its first argument, or of the argument's first field if that is a pointer."""
     first = signature[0] if isinstance(signature, (tuple, list)) and signature else None
     if isinstance(first, cast(Any, types).CPointer):
         first = next(iter(getattr(first.dtype, "types", ())), None)
