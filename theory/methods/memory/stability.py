@@ -64,7 +64,7 @@ def warn_if_unstable(feedback: Any, compressor: Any, d: int) -> None:
     if held is not None and _biased(held, d):
         warnings.warn(
             f"{type(feedback).__name__}: the error compressor {type(held).__name__} is biased; the known results for "
-            "this rule (theory.bounds.conef and its neighbours) need an unbiased one, such as Natural(), "
+            "this rule (theory.bounds.conef and related bounds) need an unbiased one, such as Natural(), "
             "Bucketed(QSGD(s=15), 64) or CountSketch(...)",
             BiasedErrorCompressorWarning,
             stacklevel=level,
