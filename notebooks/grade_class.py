@@ -261,7 +261,7 @@ def later_needs(given: Sheet, number: int, cells: list[tuple[int, str]]) -> list
 
 
 def checked(source: str, space: dict[str, Any]) -> None:
-    """Run a check; its error says what was expected and what came."""
+    """Run a check; its error states the expected and the actual value."""
     from theory.plots.notebook import ExplainAsserts
 
     tree = ast.fix_missing_locations(ExplainAsserts().visit(ast.parse(source)))

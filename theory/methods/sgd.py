@@ -39,7 +39,7 @@ class ParallelSGD(NamedTuple):
         non-zeros with their positions.
     step : Constant, InverseTime, Cosine, Warmup, float, function or "theory"
         Step sizes; a number is a constant one, ``lambda t: ...`` is the step at t = 0, 1, 2, ..., and "theory" is that
-        of the theorem which covers the method on the problem (:func:`theory.theory_step`). `run` and `compare` require
+        of the theorem that covers the method on the problem (:func:`theory.theory_step`). `run` and `compare` require
         it unless they are given ``step`` themselves.
     feedback : feedback rule
         The rule for the part that was not sent: `NoFeedback`, `ErrorFeedback`, `PartialErrorFeedback`,
