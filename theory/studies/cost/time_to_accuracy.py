@@ -516,8 +516,7 @@ def report(rows, coding: dict, options: Options, name: str, n: int, d: int) -> S
         "exchange is a model, alpha + beta m for a message of m bytes and gamma for additions, with assumed numbers "
         f"({assumed}; 4 Gbyte a second of additions): full precision is reduced, the others are gathered. There is no"
         f" overlap, and there are no stragglers. Beyond {most} workers the steps are extrapolated by a + b/(N B), the"
-        f" form that the "
-        "theory of averaged gradients has."
+        " form that the theory of averaged gradients has."
     )
     title = "Why is distributed SGD slow?"
     said = statements(rows, times, speed, n, options)

@@ -358,10 +358,9 @@ def report(orders, waits, clocks, drawn, bias, rounds: int, replicas: int, delay
         f"k gradients save k times as many rounds. The wall clock is that of SGD with the step {STEP:g} on "
         f"(mu/2)||x||^2, d = {D}, noise of variance {SIGMA2:g}, a mean over {replicas} runs; the mean of k gradients "
         "has a k-th of the variance, which lowers the floor and not the rate, so that waiting for fewer workers pays"
-        " off here. The last "
-        "table has one row of data for each worker, f_i = (x - b_i)^2/2, and workers of unequal rates: the fast ones "
-        "count more often. Injected delays: the same clocks, slept in real time before each message, {TURNS} times "
-        f"in turn (± is the 95 % interval of the mean), on logistic regression with d = {D}; "
+        " off here. The last table has one row of data for each worker, f_i = (x - b_i)^2/2, and workers of unequal "
+        "rates: the fast ones count more often. Injected delays: the same clocks, slept in real time before each "
+        f"message, {TURNS} times in turn (± is the 95 % interval of the mean), on logistic regression with d = {D}; "
         "under mpirun the ranks sleep at the same time, and each knows which ranks are stopped."
     )
     title = "Who waits for whom"
