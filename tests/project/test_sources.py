@@ -126,7 +126,7 @@ def test_a_study_that_contradicts_an_entry_is_noticed():
     taken = DENSE._replace(evidence=[*DENSE.evidence, "study:mem-sgd-dense#more"])
     assert complaints([*others, taken], with_more, ["mem-sgd-dense"]) == []
     assert judged(taken, with_more).verdict == "fails"
-    for wrong, answer in (("mem-sgd/no-such-entry", "no entry"), ("mem-sgd/figure", "no entry, but several")):
+    for wrong, answer in (("mem-sgd/no-such-entry", "not an entry"), ("mem-sgd/figure", "an entry, but several")):
         lines = complaints(ENTRIES, With("mem-sgd-dense", said._replace(bears_on=(wrong,))), ["mem-sgd-dense"])
         assert len(lines) == 1 and lines[0].endswith(answer)
     silent = complaints([*others, taken], With("mem-sgd-dense", said._replace(bears_on=())), ["mem-sgd-dense"])
