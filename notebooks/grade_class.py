@@ -51,7 +51,7 @@ class Refused(Exception):
 def handed_in(path: Path, known: set[str]) -> list[tuple[int, str]]:
     """The cells that a student wrote, each with the number of its exercise; those of the sheet are left out."""
     if path.is_symlink() or not path.is_file():
-        raise Refused("it is no ordinary file")
+        raise Refused("it is not an ordinary file")
     with open(path, "rb") as file:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
@@ -261,7 +261,7 @@ def later_needs(given: Sheet, number: int, cells: list[tuple[int, str]]) -> list
 
 
 def checked(source: str, space: dict[str, Any]) -> None:
-    """Run a check; its error says what was expected and what came."""
+    """Run a check; its error states the expected and the actual value."""
     from theory.plots.notebook import ExplainAsserts
 
     tree = ast.fix_missing_locations(ExplainAsserts().visit(ast.parse(source)))

@@ -236,7 +236,7 @@ def test_a_full_disk(package, tmp_path):
         if mounted:
             subprocess.run(["umount", str(package.cache)], check=True)
     assert found.values == {"chain": 40, "scaled": 6}
-    assert len(found.said) == 1 and found.said[0].endswith("): goes on without storing"), found.said
+    assert len(found.said) == 1 and found.said[0].endswith("): continues without storing"), found.said
 
 
 @pytest.mark.parametrize("number", [28, 30, 122], ids=["full", "read-only", "quota"])

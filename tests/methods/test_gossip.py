@@ -249,5 +249,5 @@ def test_what_is_not_heard_is_not_weighed():
             run.add(run.x, run.copies("copies"), weights=np.full((WORKERS, WORKERS), 0.1))
 
     problem = th.quadratic(np.ones(D), covariance=0.0)
-    with pytest.raises(ValueError, match="weights: got 'not 0 for a pair that is no edge'"):
+    with pytest.raises(ValueError, match="weights: got 'not 0 for a pair without an edge'"):
         th.run(Everybody(th.Constant(STEP), shards="shared"), problem, workers=WORKERS, steps=1)

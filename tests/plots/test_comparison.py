@@ -284,7 +284,7 @@ def test_the_note_says_what_is_taken_for_an_unknown_optimum():
 
 
 def test_the_best_step_without_a_known_smoothness_is_refused_with_what_to_give():
-    with pytest.raises(ValueError, match=r"step: got 'best'.*function\(..., lipschitz=...\), of which a rough value"):
+    with pytest.raises(ValueError, match=r"step: got 'best'.*function\(..., lipschitz=...\), where a rough value"):
         th.compare([th.ParallelSGD()], far_from_zero(), workers=2, steps=5, step="best")
 
 

@@ -47,7 +47,7 @@ FORGED = PICKLE.replace(  # an array of "objects" whose bytes are any addresses
 BLOCKED = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\nwhile True: pass"
 CASES = {  # what is written for the first exercise, whether it passes, whether the second then does, and what is said
     "right": (RIGHT[0], True, True, "passed"),
-    "wrong": ("double = lambda x: x + 1", False, True, "came:     double(x) = 3.5"),
+    "wrong": ("double = lambda x: x + 1", False, True, "actual:   double(x) = 3.5"),
     "none": ("def double(x): 2 * x", False, True, "the function double returned None: is `return` missing?"),
     "empty": ("", False, True, "double is not defined"),
     "hangs, and stops the clock": (BLOCKED, False, False, "no answer came in the time that there is"),

@@ -538,13 +538,13 @@ def failed(source: str, **names) -> str:
     return str(error.value)
 
 
-def test_a_failed_check_says_what_was_expected_and_what_came():
+def test_a_failed_check_states_the_expected_and_the_actual_value():
     said = failed("assert abs(saving(v) - 1) < 1e-12 and never()", saving=sum, v=[1, 2])
-    assert said == "expected: saving(v) = 1, within 1e-12\ncame:     saving(v) = 3"
+    assert said == "expected: saving(v) = 1, within 1e-12\nactual:   saving(v) = 3"
     said = failed("def check():\n    assert np.allclose(mine(2), 4.0), 'look'\ncheck()", np=np, mine=np.ones)
-    assert said == "look\nexpected: mine(2) close to 4.0\ncame:     mine(2) = [1. 1.]"
+    assert said == "look\nexpected: mine(2) close to 4.0\nactual:   mine(2) = [1. 1.]"
     said = failed("assert 0 < low(1) < f.high", low=lambda x: 2.5, f=types.SimpleNamespace(high=2))
-    assert said == "expected: 0 < low(1) < f.high\ncame:     low(1) = 2.5\ncame:     f.high = 2"
+    assert said == "expected: 0 < low(1) < f.high\nactual:   low(1) = 2.5\nactual:   f.high = 2"
     said = failed("assert all(x > y for x in found)", found=[1], y=2)
     assert said == "expected: all((x > y for x in found))"
     assert failed("assert abs(f(2) - 3) < 1", f=lambda x: None) == "f(2) is None: is `return` missing?"

@@ -122,15 +122,15 @@ def test_a_study_that_contradicts_an_entry_is_noticed():
     others = [entry for entry in ENTRIES if entry != DENSE]
     with_more = With("mem-sgd-dense", said)
     (line,) = complaints(ENTRIES, with_more, ["mem-sgd-dense"])
-    assert "mem-sgd-dense#more (fails) bears on it and is neither evidence nor left out" in line
+    assert "mem-sgd-dense#more (fails) concerns it and is neither evidence nor left out" in line
     taken = DENSE._replace(evidence=[*DENSE.evidence, "study:mem-sgd-dense#more"])
     assert complaints([*others, taken], with_more, ["mem-sgd-dense"]) == []
     assert judged(taken, with_more).verdict == "fails"
-    for wrong, answer in (("mem-sgd/no-such-entry", "no entry"), ("mem-sgd/figure", "no entry, but several")):
+    for wrong, answer in (("mem-sgd/no-such-entry", "not an entry"), ("mem-sgd/figure", "an entry, but several")):
         lines = complaints(ENTRIES, With("mem-sgd-dense", said._replace(bears_on=(wrong,))), ["mem-sgd-dense"])
         assert len(lines) == 1 and lines[0].endswith(answer)
     silent = complaints([*others, taken], With("mem-sgd-dense", said._replace(bears_on=())), ["mem-sgd-dense"])
-    assert len(silent) == 1 and "is its evidence, and does not say that it bears on it" in silent[0]
+    assert len(silent) == 1 and "is its evidence, and does not state that it concerns it" in silent[0]
 
 
 def test_the_verdict_is_the_weakest_of_the_evidence():

@@ -28,8 +28,8 @@ MOST_CACHED = 4096  # calls; a round function that makes new arrays in every rou
 class Calls:
     """Dispatch of the operations that a round function calls.
 
-    What a round function can reach is looked at before a kernel gets it: handles are those of this run, arrays have the
-    shape that the run knows, and numbers are numbers.
+    Arguments from a round function are checked before a kernel gets them: handles must be those of this run, arrays
+    must have the shape that the run knows, and numbers must be numbers.
     """
 
     replicas: int
@@ -49,7 +49,7 @@ class Calls:
         self._pins: list[Any] = []  # so that they stay where they are
         self.listing: list | None = None  # calls, while the round function is listed
         self.tracing: list | None = None  # operations and the lines that call them, for `show`
-        self._zeroed: tuple = ()  # what `set` made 0 last, and the length of the list then
+        self._zeroed: tuple = ()  # the array that `set` made 0 last, and the length of the list then
         self.nanoseconds = np.zeros(4, np.int64)  # time of the calls of each kind
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -64,7 +64,7 @@ class Calls:
         raise AttributeError(f"run.{name}: a run has no such operation; {hint}")
 
     def _fix(self) -> None:
-        """From now on attributes are not replaced, and arrays have the shapes that they have."""
+        """From now on attributes cannot be replaced, and arrays must keep their shapes."""
         for name, value in vars(self).items():
             for array in arrays_in(inside(value)):
                 self._fix_layout(array)
@@ -91,7 +91,7 @@ class Calls:
         return self._made[key]
 
     def release(self) -> None:
-        """Break the cycles in a run that has ended, so that its vectors are freed now and not at a later collection."""
+        """Break the reference cycles of a run that has ended, so that its vectors are freed now and not later."""
         for rate in vars(self).values():
             if isinstance(rate, Rate):
                 rate.forget()
@@ -106,7 +106,7 @@ class Calls:
         return made
 
     def _inside(self, name: str, handle: Any) -> Any:
-        """What one of the run's handles stands for; anything but a handle is returned as it is."""
+        """The object inside one of the run's handles; anything else is returned unchanged."""
         if not isinstance(handle, Handle):
             return handle
         mine = self._handles.get(id(handle)) is handle
@@ -125,7 +125,7 @@ class Calls:
             call = self._bind(operation, owners)
             if len(self._bound) >= MOST_CACHED:
                 self._bound.clear()
-            self._bound[key] = call  # which keeps the arguments alive, and their ids
+            self._bound[key] = call  # the handle keeps the arguments alive, and their ids
         self._do(call)
 
     def _bind(self, operation: Any, owners: Owners) -> Call:
@@ -184,7 +184,7 @@ class Calls:
         return float(scale)
 
     def _takes(self, operation: Any, name: str, content: Any) -> bool:
-        """Whether an operation takes what a handle stands for as rows."""
+        """Whether an operation takes the object inside a handle as rows."""
         return False
 
     def _check_rows(self, operation: Any, owners: Owners) -> None:
@@ -219,7 +219,7 @@ class Calls:
             )
 
     def _shapes(self, got: tuple, counts: tuple[int, ...]) -> str:
-        """The shapes that are allowed, with what their parts are; where a mean was meant, how it is made."""
+        """The allowed shapes, with the meaning of their parts; if a mean was intended, how to compute it."""
         told = [
             f"{(self.replicas, n, self.d)}, which is (replicas, {'workers' if n > 1 else 'one for all'}, d)"
             for n in dict.fromkeys(counts)
@@ -233,7 +233,7 @@ CALLED = {"Combine": "run.add or run.set", "Difference": "run.add with minus"}  
 
 
 def identity(value: Any) -> Any:
-    """What a call is known by: of an array also its layout, which a round function may change in place."""
+    """Identity of an argument of a call; for an array with its layout, which a round function may change in place."""
     kind = type(value)
     if kind is ARRAY:  # a dtype is one object, and its hash takes longer
         return id(value), value.shape, value.strides, id(value.dtype)
@@ -241,14 +241,14 @@ def identity(value: Any) -> Any:
 
 
 def real(name: str, value: Any, allowed: str = "a number", accept: Callable[[float], bool] = lambda v: v == v) -> float:
-    """A number that an operation takes, as a float; NaN is refused."""
+    """Convert a number to a float; NaN is refused."""
     require(isinstance(value, NUMBERS), name, value, allowed, TypeError)
     require(accept(float(value)), name, value, allowed)
     return float(value)
 
 
 def named(name: str, value: Any) -> str:
-    """A name that a round function gives to something."""
+    """Check a name given by a round function."""
     require(isinstance(value, str), name, value, "a string", TypeError)
     return value
 
@@ -256,8 +256,8 @@ def named(name: str, value: Any) -> str:
 def trace_calls(run: Calls, text: Callable[[Any], object], t: int = 0) -> tuple[list[tuple], list[tuple]]:
     """The operations of a round function, each with the lines that call it; and all lines that round t reaches.
 
-    A line is file, number and function, and is given with those that called it.  Functions that are not handed the run
-    are left out.  No operation is compiled or executed.
+    A line is file, number and function, and is given with those that called it.  Functions without the run among their
+    arguments are omitted.  No operation is compiled or executed.
     """
     lines: dict[tuple, None] = {}  # as a list without repetitions
     run.tracing, before = [], sys.gettrace()

@@ -1,7 +1,8 @@
 """Checkpoints: the state of a run in a folder, which is written during the run and read when it continues.
 
-A folder of checkpoints has one folder for each, ``step-000000001200``: a manifest and NumPy files, those of its own
-workers from each rank.  It is renamed when all are on disk, and the last two are retained.
+A folder of checkpoints has one folder for each, ``step-000000001200``, with a manifest and NumPy files; each rank
+writes the files of its own workers.  The folder gets its name when all files are on disk.  The last two checkpoints are
+retained.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ from ..methods.types import Setup
 from .setup import UNKNOWN
 from .state import differences
 
-EXIT_CODE = 75  # sysexits.h: EX_TEMPFAIL, the user is invited to retry
+EXIT_CODE = 75  # EX_TEMPFAIL of sysexits.h: a temporary failure, after which the job can be run again
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 FORMAT, RETAINED = 1, 2  # of the manifest; checkpoints that are retained
 LOCK = ".lock"
-PAUSE = 0.5  # seconds after which a run looks whether it was told to end
+PAUSE = 0.5  # seconds after which a run checks whether it should end
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
@@ -65,11 +66,11 @@ class Interrupted(SystemExit):
 
 
 class ResumeError(ValueError):
-    """No run can go on from there: it was another run, or there is no checkpoint that is whole."""
+    """A run cannot continue from there: the checkpoint is of another run, or there is no complete one."""
 
 
 class Interval(NamedTuple):
-    """How often: after so many rounds, or seconds."""
+    """The interval of checkpoints, in rounds or seconds."""
 
     rounds: int = 0
     seconds: float = 0.0
@@ -98,7 +99,7 @@ def gathered_texts(comm: Any, text: str) -> list[str]:
 
 
 def _together(comm: Any, work: Callable[[], Any]) -> tuple[list, str]:
-    """Do something on each rank, and tell all: what came of it, and the first error, if there was one."""
+    """Do something on each rank, and tell all ranks the results, or the first error."""
     try:
         told = {"done": work()}
     except (OSError, DamagedError) as error:
@@ -116,7 +117,7 @@ def stored(folder: Path) -> list[Path]:
 
 
 def read_checkpoint(folder: Path, comm: Any = None) -> State | None:
-    """The last checkpoint that is whole, or None if there was never one; a damaged one is passed over with a warning.
+    """The last complete checkpoint, or None if there was never one; a damaged one is skipped with a warning.
 
     Each rank verifies a part of the files.
     """
@@ -150,7 +151,7 @@ def read_checkpoint(folder: Path, comm: Any = None) -> State | None:
 
 
 def resumed(given: Any, folder: Path | None, setup: Setup, comm: Any) -> State | None:
-    """The state that is meant by the argument ``resume`` of a run; ``folder`` is that of ``checkpoint``."""
+    """The state for the argument ``resume`` of a run; ``folder`` is that of ``checkpoint``."""
     if folder is not None or isinstance(given, (str, Path)):
         unknown = setup.about()[UNKNOWN][0]
         require(not unknown, "identity", "", f"a name for this run, since {unknown} cannot be compared")
@@ -180,12 +181,12 @@ def resumed(given: Any, folder: Path | None, setup: Setup, comm: Any) -> State |
 
 
 class Checkpoints:
-    """Divides the rounds of a run, writes its state between them, and ends it when a signal came.
+    """Divides the rounds of a run into pieces, writes its state between them, and ends the run after a signal.
 
     Parameters
     ----------
     folder : Path or None
-        None: nothing is written, and rounds are not divided.
+        With None nothing is written, and rounds are not divided.
     every : Interval
     comm : mpi4py communicator or None
     local_steps : int
@@ -202,7 +203,7 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Context in which the folder is this run's, and signals are remembered, not obeyed at once."""
+        """Context in which the folder is locked for this run, and signals are recorded and handled later."""
         before = {}
         if self.folder is not None and threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
@@ -221,7 +222,7 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Context in which no other process writes to the folder, and that begins only if it can be written.
+        """Context in which no other process writes to the folder; it begins only if the folder is writable.
 
         The system releases the lock when the process ends.
         """
@@ -257,7 +258,7 @@ class Checkpoints:
         self._signal = number
 
     def advance(self, work: Callable[[int, int], object], start: int, stop: int, state: Callable[[int], State]) -> None:
-        """Do the rounds from ``start`` to ``stop``; in between write ``state(rounds)`` where it is due."""
+        """Do the rounds from ``start`` to ``stop``; write ``state(rounds)`` whenever a checkpoint is due."""
         while start < stop:
             end = stop
             if self.folder is not None:
@@ -291,11 +292,11 @@ class Checkpoints:
             raise Interrupted(number, self.last if self._written == rounds else None)
 
     def ending(self) -> tuple[str, int]:
-        """What is said of the last checkpoint where a job is ended, and its exit code."""
+        """The message on the last checkpoint when a job is ended, and the exit code."""
         return ("no checkpoint was written", 1) if self.last is None else (f"resume from {self.last}", EXIT_CODE)
 
     def write(self, state: State) -> None:
-        """Write the state, unless that was done; where it cannot be written, the run goes on, with a warning."""
+        """Write the state, unless it is already written; if it cannot be written, the run continues with a warning."""
         if self.folder is None or state.rounds == self._written:
             return
         final = self.folder / f"step-{state.rounds * self.local_steps:012d}"
@@ -319,14 +320,14 @@ class Checkpoints:
             if root:
                 if begun:
                     shutil.rmtree(writing, ignore_errors=True)
-                warnings.warn(f"no checkpoint after {state.rounds} rounds: {wrong}; the run goes on", stacklevel=2)
+                warnings.warn(f"no checkpoint after {state.rounds} rounds: {wrong}; the run continues", stacklevel=2)
             return
         self.last, self._written = final, state.rounds
         if root:
             self._prune(final)
 
     def _prune(self, final: Path) -> None:
-        """Remove what is neither the last checkpoint nor the one before it, and nothing else."""
+        """Remove all checkpoints except the last two, and nothing else."""
         assert self.folder is not None
         newest = [path for path in stored(self.folder) if path <= final][:RETAINED]
         for path in stored(self.folder):

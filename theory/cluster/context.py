@@ -61,9 +61,9 @@ class Run(GraphRows):
     x : ndarray, shape (replicas, models, d)
         The model; or one per worker if the method has ``models = "workers"``.
     eta, eta_sent, eta_received : Rate
-        The step size, and its factors: of what is sent (1 without a memory), and of what was received.
+        The step size, and its two factors: for sent vectors (1 without a memory) and for received ones.
     l2, local_l2 : float
-        The weight of the regularizer in what is sent, and the one that every worker applies locally.
+        The weight of the regularizer in the vector that is sent, and the weight that every worker applies locally.
     """
 
     sparse = False  # whether the rows are sparse
@@ -143,7 +143,7 @@ class Run(GraphRows):
         vars(self)["replica"] = replica
 
     def begin_with(self, state: State, waiting: dict) -> None:
-        """Go on with a state, also in the arrays that are made later, for which ``waiting`` has pieces."""
+        """Continue from a state; ``waiting`` has pieces for arrays that are made later."""
         self._resumed, self._waiting = state, waiting
         for name in self._arrays:
             self._resume(name)
@@ -152,7 +152,7 @@ class Run(GraphRows):
         fill_array(self, self._resumed, name, self._arrays[name])
 
     def acting(self, chosen: np.ndarray, weights: np.ndarray) -> None:
-        """Let the workers act that acted last."""
+        """Activate the workers that were active last."""
         self._act(chosen, weights[chosen])
         self._listen()
 
@@ -168,7 +168,7 @@ class Run(GraphRows):
             phase.keys[:] = self._keys_of(ROUNDING, phase.name, "up")
 
     def _memory_keys(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """The workers' keys for what is stored under this name, and an array for those of a round."""
+        """The workers' keys for vectors that are stored under this name, and an array for those of a round."""
         return self._keys_of(MEMORY, name, "error"), np.empty_like(self._keys[MEMORY])
 
     def _keys_of(self, purpose: int, name: str, usual: str) -> np.ndarray:
@@ -205,7 +205,7 @@ class Run(GraphRows):
 
     @property
     def first(self) -> bool:
-        """Whether this is the first round of all."""
+        """Whether this is the first round of the run."""
         return self.rates.now() == 0
 
     def every(self, rounds: int) -> bool:
@@ -220,10 +220,10 @@ class Run(GraphRows):
     def _skip(self, t: int) -> None:
         self.sent[:, SKIPPED] += 1
 
-    # --- who acts --------------------------------------------------------------------------------------------------
+    # --- active workers --------------------------------------------------------------------------------------------
 
     def choose(self, clients: int) -> None:
-        """Activate this many workers per round from here on, drawn without replacement.
+        """From here on, activate this many workers per round, drawn without replacement.
 
         The others neither send nor receive messages, and means are over the active workers.
         """
@@ -327,7 +327,7 @@ class Run(GraphRows):
     def add_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0, same_batch: bool = False) -> None:
         """Add: p = p + scale (each worker's mini-batch gradient at x), with the l2 term unless the server adds it.
 
-        ``same_batch``: of the batch before, not of a new one.
+        ``same_batch``: use the previous batch, not a new one.
         """
         self.add(p, at, self._scale(scale) * self.l2)
         self.add_loss_gradient(p, at=at, scale=scale, same_batch=same_batch)
@@ -335,9 +335,9 @@ class Run(GraphRows):
     def set_full_gradient(self, g: Vector, *, at: Vector, no_batch: bool = False) -> None:
         """Set g, for each worker, such that the mean over the workers is the gradient of f at x, with the l2 term.
 
-        It is the mean gradient over all rows of the worker's shard.  Where all share the rows, each takes a part of
-        them, N times.  The problem is a mean of n functions; the history counts the gradients.  ``no_batch``: the round
-        evaluates no batch.
+        It is the mean gradient over all rows of the worker's shard.  If all workers share the rows, each takes a part
+        of them, with the weight N.  The problem must be a mean of n functions; the history counts the gradients.
+        ``no_batch``: the round evaluates no batch.
         """
         check_apart(at, g, "g", "at")
         if self.setup.shards.shuffle:
@@ -349,7 +349,7 @@ class Run(GraphRows):
         self._count_gradients(-self.workers if no_batch else 0, int((shards.stop - shards.start).sum()))
 
     def _parts(self) -> tuple[Any, np.ndarray]:
-        """The rows of which each worker evaluates all, and by what it divides their sum."""
+        """The rows that each worker evaluates, and the divisor of their sum."""
         n, shards = int(rows(self.problem)), self.setup.shards
         require(n > 0, "problem", type(self.problem).__name__, "a mean of n functions")
         if self.setup.method.shards != "shared":
@@ -364,7 +364,7 @@ class Run(GraphRows):
     def add_loss_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0, same_batch: bool = False) -> None:
         """Add: p = p + scale (the mean of the losses' gradients over each worker's batch, at x), without the l2 term.
 
-        ``same_batch``: of the batch before, not of a new one.
+        ``same_batch``: use the previous batch, not a new one.
         """
         check_apart(at, p, "p", "at")
         size, before, batch = self._batch.column(), self._drawn.column(), self._rows
@@ -389,7 +389,7 @@ class Run(GraphRows):
         return self.rates.place[1] * int(self.setup.batches[0]) if self._own.size else 0
 
     def _act_with_rows(self, before: int, t: int) -> None:
-        """Let those of the chosen workers act that have more than so many rows of their own in a round."""
+        """Activate those of the chosen workers that have more than so many rows of their own in a round."""
         chosen = self.heard.now() - self.first_here
         here = chosen[(chosen >= 0) & (chosen < self.workers_here)]
         self.active.become(here[self._own[here] > before])
@@ -415,11 +415,11 @@ class Run(GraphRows):
     # --- slices of the model ---------------------------------------------------------------------------------------
 
     def shard(self) -> Shard:
-        """The operations on the slices of the model that the workers here keep."""
+        """The operations on the slices of the model that the workers here store."""
         return self._once("shard", lambda: Shard(self))
 
     def gather_slices(self) -> None:
-        """Gather the slices of the model, each from the worker that keeps it."""
+        """Gather the slices of the model, each from the worker that stores it."""
         self.call(CountSlices(self.sent, 8 * self.dtype.itemsize * self.d), self.single)
         self.transport.gather_slices(self)
 

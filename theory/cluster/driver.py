@@ -78,7 +78,7 @@ KINDS = {
 
 COLLECTING: dict[str, tuple[type, ...]] = {"P": (GradientRows, MemoryRows)}
 
-SPARSE: dict[type, dict[str, tuple[type, ...]]] = {  # the operations of dense rows that sparse rows have, too
+SPARSE: dict[type, dict[str, tuple[type, ...]]] = {  # the operations of dense rows that sparse rows also have
     Gradient: COLLECTING | {"X": (SparseModel, MovingModel, LocalRows)},
     Quantize: COLLECTING,
     QuantizeRest: {"P": (MemoryRows,)},
@@ -164,7 +164,7 @@ class SparseRun(Run):
         return self._handle(SparseVector, MemoryRows(x.c, x.h, top, self._array("last", shape, np.float64), x))
 
     def vector(self, name: str, start: Any = 0) -> SparseVector:
-        """The vector beside the model: the one that the server rule keeps."""
+        """The vector beside the model, which the server rule stores."""
         require(np.ndim(start) == 0 and start == 0, "start", start, "0 on sparse rows")
         state = tuple(getattr(self.setup.method.server, "state", ()))
         require(name in state, "name", name, f"on sparse rows, what the server's state names: {state}")
@@ -196,7 +196,7 @@ class SparseRun(Run):
     # --- which rows an operation can take ----------------------------------------------------------------------------
 
     def _need(self, name: str, rows: Any, *kinds: type) -> Any:
-        """Reject rows of another kind than those; return what the handle stands for."""
+        """Reject rows of other kinds than these; return the object inside the handle."""
         known = isinstance(self._inside(name, rows), kinds)
         allowed = " or ".join(KINDS[kind] for kind in kinds)
         require(known, name, _told(rows), f"on sparse rows {allowed}", TypeError)
@@ -204,7 +204,7 @@ class SparseRun(Run):
 
     def _takes(self, operation: Any, name: str, content: Any) -> bool:
         kinds = SPARSE.get(type(operation))
-        if kinds is None:  # an operation of sparse rows alone, whose arguments are looked at below
+        if kinds is None:  # an operation of sparse rows only, whose arguments are checked below
             return type(operation).__module__.startswith(SPARSE_MODULES)
         return isinstance(content, kinds.get(name, ()))
 
@@ -232,7 +232,7 @@ class SparseRun(Run):
                 self.call(AddModel(y, self._column(scale)))
 
     def _sum_of_models(self, y: Vector, keep: Rate | float, x: Vector, scale: Rate | float) -> None:
-        """Sums of the model and its velocity: few numbers change, whatever their length."""
+        """Sums of the model and its velocity; few numbers change, whatever the length of the vectors."""
         into = inside(y)
         if x is not y or not is_always(scale, 0.0):
             self._need("y", y, MovingModel, Velocity)
@@ -258,7 +258,7 @@ class SparseRun(Run):
     def compress(
         self, compressor: Any, p: Vector, *, reduce: bool = False, phase: str = "up", to_server: bool = False
     ) -> Message:
-        """Q(p), a message for each worker; of sparse rows by a compressor that reads a few entries."""
+        """Q(p), a message for each worker; for sparse rows by a compressor that reads only a few entries."""
         few = not isinstance(p, Handle) or sends_entries(compressor)
         require(few, "compressor", compressor, "one that sends a few entries, such as that of the method: p is sparse")
         return super().compress(compressor, p, reduce=reduce, phase=phase, to_server=to_server)
@@ -274,7 +274,7 @@ class SparseRun(Run):
         super()._add_received(y, received, scale)
 
     def _add_difference(self, y: Vector, x: Vector, minus: Vector) -> None:
-        """Afterwards the local models ``minus`` are x."""
+        """Add the difference; afterwards the local models ``minus`` equal x."""
         self._need("y", y, GradientRows, MemoryRows)
         self._need("x", x, SparseModel)
         self._need("minus", minus, LocalRows)
@@ -326,9 +326,9 @@ class Driver:
     ----------
     run : Run
     listed : bool
-        Whether the round function may be listed once; otherwise it runs in every round, in Python.  So does a user's
-        round function, which may do anything, unless its class has ``listed = True``: it calls only operations of the
-        run.
+        Whether the round function may be listed once; otherwise it runs in every round, in Python.  A user's round
+        function also runs in every round, since it may do anything, unless its class has ``listed = True``, which
+        states that it calls only operations of the run.
     stopped : threading.Event, optional
         Set by another thread: the rounds end with `Stopped`.
     """

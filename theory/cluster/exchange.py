@@ -1,6 +1,6 @@
 """Messages: vectors are compressed, exchanged and summed, on a star or with neighbours on a graph.
 
-On a graph only neighbours hear a message, and each mixes what they sent with its own.
+On a graph only neighbours receive a message, and each worker mixes the received vectors with its own.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from .rows import Heard, Message, Messages, Phase, Rows, Stored, StoredMessages,
 
 
 class Exchange(Rows):
-    """Operations on messages.  In a phase every worker has a message, or the model has one for all.
+    """Operations on messages.  In a phase every worker sends a message, or the model sends one to all.
 
     Attributes
     ----------
@@ -81,12 +81,12 @@ class Exchange(Rows):
         self._phases: dict[str, Phase] = {}
         self._compressors: dict[str, Any] = {}  # of the phases, as given in the round function
         self._one = np.ones(1)  # the weight of a single message
-        self._compressed: tuple = ()  # what was compressed last, and places in the list: see _in_one_pass
+        self._compressed: tuple = ()  # the last compressed vectors, and positions in the list: see _in_one_pass
 
     def _apply(self, compressor: Any, P: Vector, keys: np.ndarray, name: str) -> tuple[Any, Vector]:
         """Apply a compressor written in Python to P; return the result and the compressor that encodes it.
 
-        For other compressors, return P itself.  The keys are those of the senders: the workers or the model.
+        For other compressors, return P itself.  The keys are those of the senders, which are the workers or the model.
         """
         if not isinstance(compressor, FunctionCompressor):
             return compressor, P
@@ -134,7 +134,7 @@ class Exchange(Rows):
     def set(self, y: Vector, x: Vector, scale: Scale = 1.0, *, minus: Vector = None) -> None:
         """Set y = scale x, or y = 0 if x is the number 0; x is one of the vectors or messages of `add`.
 
-        With ``minus`` y = scale x - minus.  If y is what `stored` gave, C(x) is stored there.
+        With ``minus``, y = scale x - minus.  If y was returned by `stored`, C(x) is stored there.
         """
         if isinstance(y, Stored):
             memory = self._inside("y", y)
@@ -208,7 +208,7 @@ class Exchange(Rows):
         )
 
     def _in_one_pass(self, message: Phase, p: Vector) -> bool:
-        """Let the calls of Q(p), if listed last, leave p - Q(p) in p, with the same bits; whether they do."""
+        """If the calls of Q(p) were listed last, let them leave p - Q(p) in p, bit for bit; return whether they do."""
         listed, place = self._listed(), self._compressed[2] if self._compressed else -1
         if not listed or self._compressed != (id(message), id(p), place, len(listed)):
             return False
@@ -296,7 +296,7 @@ class Exchange(Rows):
             self.call(Settle(p.compressor, p.states, p.numbers, self.d), self.single)
 
     def _sent(self, message: Any) -> Phase:
-        """The phase of what `compress` has returned."""
+        """The phase of a message that `compress` has returned."""
         known = isinstance(message, Message) and not isinstance(message, Messages)
         require(known, "messages", type(message).__name__, "what run.compress returns", TypeError)
         return self._inside("messages", message)
@@ -330,7 +330,7 @@ class Exchange(Rows):
         return self._received(phase, phase.total, self._one, self.single)
 
     def scatter(self, message: Message) -> Messages:
-        """The same, of which only the values of the slices here are known: those of the coordinates, one by one."""
+        """The same, but only the values of the slices here are known; values are single coordinates."""
         phase = self._sent(message)
         self._first(phase, SCATTERED)
         each = (phase.low, phase.high) == (0, self.d) and isinstance(phase.compressor, Identity)
@@ -339,7 +339,7 @@ class Exchange(Rows):
         return self._received(phase, phase.total, self._one, self.single)
 
     def _first(self, phase: Phase, column: int) -> None:
-        """Take what all messages have in common from the first, and count the values that are summed."""
+        """Take the common part of all messages from the first, and count the values that are summed."""
         require(phase.high > phase.low, "phase", phase.name, "one that was compressed with reduce=True")
         bits = 8 * phase.symbols.value.itemsize * (phase.high - phase.low) * self.workers
         self.call(First(phase.symbols, phase.total, phase.low, phase.high, self.sent, bits, column), self.single)
@@ -353,7 +353,7 @@ class Exchange(Rows):
 
     def _stored(self, name: str, compressor: Any) -> Stored:
         compressor = self._checked(compressor)
-        free = int(state_size(compressor, self.d)) == 0  # a message is stored at once, without what its worker keeps
+        free = int(state_size(compressor, self.d)) == 0  # a message is stored at once, without its worker's state
         require(free, "compressor", compressor, "one that keeps nothing between messages")
         shape = (self.replicas, self.workers_here, payload_bytes(compressor, self.d, 8 * self.wire.itemsize))
         payload = self._array(f"{name}, stored", shape, np.uint8)
@@ -368,8 +368,8 @@ class Exchange(Rows):
 class GraphRows(Exchange):
     """Operations on a graph.
 
-    Copies of what the workers know, ``run.copies(name)``, have a row for each worker.  On an MPI rank only the rows of
-    its own workers and of those that they hear are used.
+    Copies of the workers' vectors, ``run.copies(name)``, have a row for each worker.  An MPI rank uses only the rows of
+    its own workers and of their neighbours.
 
     Attributes
     ----------
@@ -388,7 +388,7 @@ class GraphRows(Exchange):
         self._graph: Any = None
 
     def mixing(self, graph: Any) -> Mixing:
-        """The mixing matrix of a graph; from here on workers hear only their neighbours."""
+        """The mixing matrix of a graph; from here on workers receive messages only from their neighbours."""
         if self.links is None:
             require(self.own_models, "models", "one", "'workers' on a graph: each has a model of its own")
             self._graph, vars(self)["links"] = graph, mixing(graph, self.workers)
@@ -397,7 +397,7 @@ class GraphRows(Exchange):
         return cast(Mixing, self.links)
 
     def _listen(self) -> None:
-        """Restrict what is heard here to the workers of this process and their neighbours."""
+        """Receive only messages from the workers of this process and their neighbours."""
         if self.links is not None:
             require(not self._chooses, "graph", self._graph, "without choosing workers: the mean would move")
             known = np.flatnonzero(self.links.hears[self.first_here : self.first_here + self.workers_here].any(axis=0))
@@ -414,13 +414,13 @@ class GraphRows(Exchange):
         return self._received(phase, phase.symbols, self.weight, self.heard)
 
     def average(self, x: Vector) -> None:
-        """Set each worker's x to the mean over all workers, which send theirs in full precision.
+        """Set each worker's x to the mean over all workers, which send it in full precision.
 
         For methods with ``models = "workers"``: ``run.average(run.x)`` in every round, or where ``run.every(n)``, with
         ``run.skip()`` in the rounds between.
         """
         require(self.own_models, "models", "one", "'workers': the one model is the same for all")
-        require(self.links is None, "graph", self._graph, "none: on a graph nobody hears all")
+        require(self.links is None, "graph", self._graph, "none: on a graph no worker receives all messages")
         received = self.copies("of all, to average")
         self.set(received, self.gather(self.compress(Identity(), x, phase="average")))
         mean = self._once("mean of all", lambda: np.full((self.workers, self.workers), 1.0 / self.workers))
@@ -435,6 +435,6 @@ class GraphRows(Exchange):
     def _check_heard(self, weights: np.ndarray) -> np.ndarray:
         heard = self.links is not None and not weights[~self.links.hears].any()
         require(
-            heard, "weights", "not 0 for a pair that is no edge", "on a graph those of neighbours, W.minus_identity"
+            heard, "weights", "not 0 for a pair without an edge", "on a graph those of neighbours, W.minus_identity"
         )
         return weights

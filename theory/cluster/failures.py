@@ -1,8 +1,8 @@
 """Ranks that do not answer and ranks that raise: messages about them, and the end of a job.
 
-A thread of each rank checks once a second whether its rank waits. After some seconds it informs all other ranks and
-learns which of them also wait; the remaining ones are those that it waits for. Nothing is sent before, so a run without
-failures has no overhead.
+A thread of each rank checks once a second whether its rank waits.  After some seconds it informs all other ranks and
+learns which of them also wait; it waits for the remaining ones.  Nothing is sent earlier, so a run without failures
+sends no additional messages.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .mpi import place_of
 
 PATIENCE = 600.0  # seconds after which a job ends that waits for a rank
 ANNOUNCED, TOLD = 8.0, 10.0  # seconds of waiting after which a rank tells the others, and the user
-AGAIN = 5.0  # between two announcements, so that one that came late is heard
-PAUSED = 4.0  # seconds without a look, after which this rank was stopped, and not the others
+AGAIN = 5.0  # between two announcements, so that a late one is received
+PAUSED = 4.0  # seconds without a check, after which this rank itself was stopped, and not the others
 WAITS, RAISES = 32_001, 32_002  # tags of these messages; MPI allows up to 32767 everywhere
 TOGETHER = 0.8  # seconds within which all ranks raise, if they do
 
@@ -38,14 +38,14 @@ class Watch:
     Parameters
     ----------
     comm : mpi4py communicator or None
-        Of the run; with one rank, or None, nothing is watched.
+        The communicator of the run; with one rank, or None, nothing is watched.
     patience : float
-        Seconds after which the job is ended; 0: never.
+        Seconds after which the job is ended; 0 for never.
 
     Attributes
     ----------
     last : callable
-        Returns what is said about the last checkpoint, and the exit code of a job that is ended.
+        Returns a message about the last checkpoint, and the exit code of a job that is ended.
     """
 
     def __init__(self, comm: Any, patience: Any) -> None:
@@ -57,7 +57,7 @@ class Watch:
         self.rank: int = 0 if comm is None else comm.Get_rank()
         self._hosts: tuple[str, ...] = (platform.node(),) * self.ranks  # until all have said theirs
         self._done = threading.Event()
-        self._thread: threading.Thread | None = None  # one that ends takes a Ctrl-C with it: none in one process
+        self._thread: threading.Thread | None = None  # a thread that ends can lose a Ctrl-C: none in one process
         self._first = PRESENT.count
         self._heard = np.full(self.ranks, -(2**62), np.int64)  # the last wait that each rank announced
         self._sent: list[Any] = []
@@ -86,7 +86,7 @@ class Watch:
             self._receive_all()
 
     def _receive_all(self) -> None:
-        """Receive what others announced: with messages that nobody received MPICH may kill a rank while it ends."""
+        """Receive all announcements of others: MPICH may kill a rank that ends before its messages are received."""
         every = np.empty((self.ranks, 1), np.int64)
         wait(self.comm.Iallgather(np.array([self._announced], np.int64), every), AT_RECORDS)
         theirs = np.empty(1, np.int64)
@@ -119,7 +119,7 @@ class Watch:
                 self._end(count, what, seconds)
 
     def _announce(self, count: int) -> None:
-        """Tell all others that this rank waits, and hear who else does."""
+        """Tell all others that this rank waits, and learn which of them also wait."""
         if not _threads():
             return
         mine, self._announced = np.array([count], np.int64), self._announced + 1
@@ -147,14 +147,14 @@ class Watch:
             return "another rank (this MPI has no threads, so it is not known which)"
         others = self._others(count)
         named = [f"rank {rank} on {self._hosts[rank]}" for rank in others[:8]]
-        return ", ".join(named + ["..."] * (len(others) > 8)) or "all others, which wait, too"
+        return ", ".join(named + ["..."] * (len(others) > 8)) or "all others, which also wait"
 
     def _say(self, text: str) -> None:
         sys.stderr.write(f"rank {self.rank} on {self._hosts[self.rank]} {text}\n")
         sys.stderr.flush()
 
     def _end(self, count: int, what: str, seconds: float) -> None:
-        """End the job; of the ranks that wait the lowest does."""
+        """End the job; only the lowest waiting rank does so."""
         lower = set(range(self.rank)) - set(self._others(count) if _threads() else [])
         if lower and self._done.wait(3.0):
             return
@@ -171,7 +171,7 @@ def _threads() -> bool:
 
 
 def _abort(comm: Any, code: int) -> NoReturn:
-    time.sleep(0.5)  # what was said is still on its way: a launcher that ends a job drops what it has not passed on
+    time.sleep(0.5)  # for the message: a launcher that ends a job drops output that it has not passed on
     comm.Abort(code)
     os._exit(code)  # MPICH may return, and let the launcher kill this process later
 
@@ -180,7 +180,7 @@ def _abort(comm: Any, code: int) -> NoReturn:
 
 
 def _raising(comm: Any) -> set[int]:
-    """The ranks that raise, this one among them: each tells all others, and hears them for a while."""
+    """The ranks that raise, including this one: each informs all others, and waits a while for their announcements."""
     one, others = np.ones(1, np.int64), [rank for rank in range(comm.Get_size()) if rank != comm.Get_rank()]
     theirs = np.zeros((comm.Get_size(), 1), np.int64)
     waiting = {rank: comm.Irecv(theirs[rank], rank, RAISES) for rank in others}
@@ -194,7 +194,7 @@ def _raising(comm: Any) -> set[int]:
 
 
 def _end_job(comm: Any, raising: set[int], error: BaseException) -> NoReturn:
-    """End the job with this traceback, if no lower rank does."""
+    """End the job with this traceback, unless a lower rank does."""
     rank = comm.Get_rank()
     if rank != min(raising):
         time.sleep(5.0)
@@ -206,7 +206,7 @@ def _end_job(comm: Any, raising: set[int], error: BaseException) -> NoReturn:
 
 
 def _ends_well(error: BaseException) -> bool:
-    """Whether the exception is an orderly end: all ranks stop together, or this one has done its part."""
+    """Whether the exception is a regular end: all ranks stop together, or this one has done its part."""
     return isinstance(error, (Interrupted, GeneratorExit)) or (isinstance(error, SystemExit) and not error.code)
 
 
@@ -234,7 +234,7 @@ def abort_on_error(comm: Any) -> Iterator[None]:
     """
     try:
         yield
-    except BaseException as error:  # sys.exit(1) and Ctrl-C, too, leave the others waiting
+    except BaseException as error:  # sys.exit(1) and Ctrl-C also leave the others waiting
         if comm is None or comm.Get_size() == 1 or _ends_well(error):
             raise
         raising = _raising(comm)

@@ -1,7 +1,7 @@
 """The history of a run: its rows, where it stops, and the mean of several seeds.
 
-A run stops before its last step at a gap, a value or a gradient norm, or when bits or seconds are spent.  All of it is
-decided by rank 0 from a row of the history, and told to the other ranks with that row.
+A run can stop before its last step at a gap, a value or a gradient norm, or when bits or seconds are spent.  Rank 0
+decides this from a row of the history, and informs the other ranks with that row.
 """
 
 from __future__ import annotations
@@ -67,8 +67,9 @@ COMPRESSION_ERROR = np.dtype([("vector", np.float64), ("error", np.float64)])
 def row_of(setup: Setup, rounds: int, sent: np.ndarray, nanoseconds: np.ndarray, seconds: float) -> np.ndarray:
     """A row of the history without f: costs are per worker.
 
-    A worker receives the messages of all others, unless the server alone does, and of the model, on a graph those of
-    its neighbours; reduced values are sent and received once, and of scattered ones it receives its slice.
+    A worker receives the messages of the model and, unless they go only to the server, of all other workers (on a
+    graph: of its neighbours).  Reduced values are sent and received once; of scattered values a worker receives its
+    slice.
     """
     row, workers = np.zeros((), HISTORY), setup.workers
     steps = int(rounds) * setup.method.local_steps
@@ -93,7 +94,7 @@ def row_of(setup: Setup, rounds: int, sent: np.ndarray, nanoseconds: np.ndarray,
 
 
 def line_of(history: np.ndarray, k: int, steps: int) -> str:
-    """What is printed of row k, with the number of steps of the run."""
+    """The printed line for row k, with the number of steps of the run."""
     row = history[k]
     norm = f", ||grad f|| = {row['gradient_norm']:.3g}"
     spent = f"{row['payload_bits_up']:.3g} bits up, {row['seconds']:.3g} s"
@@ -101,7 +102,7 @@ def line_of(history: np.ndarray, k: int, steps: int) -> str:
 
 
 def verdict(history: np.ndarray, k: int) -> tuple[int, str]:
-    """Whether a run may go on after row k: status and message."""
+    """Whether a run may continue after row k: status and message."""
     f = history["f"]
     if np.isfinite(f[k]) and (k == 0 or f[k] <= HOPELESS * (1.0 + abs(f[0]))):
         return DONE, "all steps done"
@@ -111,7 +112,7 @@ def verdict(history: np.ndarray, k: int) -> tuple[int, str]:
 
 
 def ended(history: np.ndarray, status: int, message: str) -> tuple[int, str]:
-    """What is said at the end: a run that ends above its start did all its steps, and was no success."""
+    """Status and message at the end: a run that did all its steps but ends above its start is not a success."""
     f = history["f"]
     if status != DONE or f.size < 2 or history["step"][0] != 0 or f[-1] <= f[0]:
         return status, message
@@ -128,7 +129,7 @@ ALLOWED = f"a number, the gap f - f*, or a dict with some of {', '.join((*GOALS,
 
 
 class Targets(NamedTuple):
-    """What is to be reached, and what may be spent; ``lower`` bounds f* from below if it is ``certified``."""
+    """The goals and the budgets of a run; ``lower`` bounds f* from below if it is ``certified``."""
 
     goals: dict[str, float]
     budgets: dict[str, float]
@@ -136,11 +137,11 @@ class Targets(NamedTuple):
     certified: bool = True
 
     def value(self, name: str, row: Any) -> float:
-        """What a row of the history has for a goal."""
+        """The value for a goal in a row of the history."""
         return float(row["f"]) - self.lower if name == "gap" else float(row[name])
 
     def look(self, row: Any) -> tuple[int, str]:
-        """Whether a run may go on after a row: status and message."""
+        """Whether a run may continue after a row: status and message."""
         for name, goal in self.goals.items():
             found = self.value(name, row)
             if name == "gap" and not self.certified and found < -goal:
@@ -157,7 +158,7 @@ class Targets(NamedTuple):
         return DONE, "all steps done"
 
     def ended(self, history: np.ndarray, status: int, message: str) -> tuple[int, str]:
-        """Status and message of the result: a goal that was not reached is no success."""
+        """Status and message of the result: a run that misses its goal is not a success."""
         if status == REACHED:
             return DONE, message
         if status not in (DONE, SPENT):
@@ -174,7 +175,7 @@ def _named(name: str) -> str:
 
 
 def read_targets(tol: Any, target: Any, problem: Any) -> Targets:
-    """Read the arguments ``tol`` and ``target`` of a run; a gap needs the optimum, which is computed here."""
+    """Read the arguments ``tol`` and ``target`` of a run; for a gap the optimum is computed here."""
     given = dict(target) if isinstance(target, Mapping) else {} if target is None else {"gap": target}
     require(bool(given) or target is None, "target", target, ALLOWED)
     for name, number in given.items():
@@ -287,7 +288,7 @@ class Runs(tuple):
 
 
 def run_seeds(run: Callable[..., Result], seeds: Any, replicas: int, **options: Any) -> Runs:
-    """A run for each seed; checkpoints are of one run."""
+    """Run once for each seed; checkpoints are not supported."""
     for seed in seeds:  # a text is a sequence of texts, without an end
         require(is_whole(seed), "seed", seed, "an integer from 0 to 2**64 - 1, or several different ones")
     for name, given in options.items():

@@ -5,8 +5,8 @@ messages and adds them in the order of the workers, so the sums, and hence all b
 ranks. If messages can be added before they are decoded, every rank adds one piece of all of them, in worker order, and
 sends the sum to the others.
 
-Of ranks that share a machine: whether they are too many for its processors, and which of them compiles first.  For
-messages that travel while the workers compute see `theory.methods.topology`.
+For ranks that share a machine, the module determines whether there are more of them than processors, and which one
+compiles first.  For messages that travel while the workers compute, see `theory.methods.topology`.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class Place(NamedTuple):
 
 @cache
 def _keyval() -> int:
-    """The key under which a communicator keeps the place of its rank."""
+    """The key under which a communicator stores the place of its rank."""
     from mpi4py import MPI
 
     return MPI.Comm.Create_keyval()
 
 
 def place_of(comm: Any) -> Place:
-    """Found by all ranks together, once for each communicator: 8 ranks on 2 processors need a tenth of a second."""
+    """The place of this rank, found by all ranks together once per communicator (0.1 s for 8 ranks on 2 processors)."""
     known = comm.Get_attr(_keyval())
     if known is not None:
         return known
@@ -182,7 +182,7 @@ class Reduction:
         collective(self.comm, "Allgatherv", yields, self.stretch, [out, (self.pieces, None)])
 
     def scatter(self, rows: np.ndarray, maximum: bool, yields: bool) -> np.ndarray:
-        """The same, of which each rank gets its piece."""
+        """The same, but each rank gets only its piece."""
         for begin, end in zip(self.edges, self.edges[1:], strict=False):  # every rank's piece, concatenated
             self.outbox[self.here * begin : self.here * end] = rows[:, begin:end].ravel()
         counts = self.here * self.pieces
@@ -290,7 +290,7 @@ class Ranks:
             self.graph = None
 
     def total(self, run: Run) -> np.ndarray:
-        """The counters: those of the links, which the senders' ranks count, summed over the ranks."""
+        """The counters; those of the links, which are counted by the senders' ranks, are summed over the ranks."""
         if run.links is None:
             return run.sent
         total, mine = run.sent.copy(), np.ascontiguousarray(run.sent[:, LINK_BITS:])
@@ -358,7 +358,7 @@ PENDING: list[Any] = []
 
 
 def apart(comm: Any) -> Any:
-    """A communicator for messages that travel, one for each other, made at its first use by all ranks together."""
+    """A second communicator for travelling messages, made for each communicator by all ranks together at first use."""
     attribute = _apart(comm.__class__.__name__, comm.Create_keyval)
     made = comm.Get_attr(attribute)
     if made is None:
@@ -369,7 +369,7 @@ def apart(comm: Any) -> Any:
 
 @functools.cache
 def _apart(kind: str, create: Callable[[], int]) -> int:
-    """The key under which communicators of a class keep it."""
+    """The key under which communicators of a class store it."""
     return create()
 
 
@@ -387,7 +387,7 @@ class Travelling(Sealed):
         self.requests: list[Any] = []
 
     def list_send(self) -> None:
-        """Add calls that pack the messages and send them on their way."""
+        """Add calls that pack the messages and begin to send them."""
         self.pack(self.phase.first, self.run.active)
         self.run.python(self.send, "Isend, Irecv", EXCHANGE)
 
@@ -412,7 +412,7 @@ class Travelling(Sealed):
         PENDING.extend(self.requests)
 
     def receive(self, t: int = 0) -> None:
-        """Wait until all are here, and find each message."""
+        """Wait until all messages have arrived, and find each of them."""
         for request in self.requests:
             wait(request, IN_ROUNDS, "messages under way")
             PENDING.remove(request)

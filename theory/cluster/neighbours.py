@@ -2,8 +2,8 @@
 
 Messages as bytes are packed and framed by the sender, checked and unpacked by the receivers, over any communicator.
 Over MPI each rank sends to those ranks that host a neighbour of its workers.  A worker's message is packed and sealed
-once, and the same bytes go to all who hear it.  They travel through the neighbourhood collectives of a
-distributed-graph communicator, so a rank exchanges nothing with ranks that it has no neighbour on.
+once, and the same bytes go to all its neighbours.  They are sent by the neighbourhood collectives of a
+distributed-graph communicator, so a rank exchanges nothing with ranks that host no neighbour.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Sealed:
         self.run.python(self.judge, "check", CODING)
 
     def judge(self, t: int = 0) -> None:
-        """Raise an error if something was wrong with a message."""
+        """Raise an error if a message was invalid."""
         m = self.received
         if m.wrong[0]:
             which = int(np.flatnonzero(m.bits < 0)[0])
@@ -123,7 +123,7 @@ class Neighbourhood(Sealed):
         self.unpack(self.others)
 
     def exchange(self, t: int = 0) -> None:
-        """Send the sizes, then the messages; a message alone for its rank is sent from where it was packed."""
+        """Send the sizes, then the messages; the only message for a rank is sent from where it was packed."""
         sizes, theirs = self.mine[self.order], self.theirs
         self._call((sizes, self.per_destination, self.send_places), (theirs, self.per_source, self.receive_places))
         offset = _places(theirs)
@@ -141,7 +141,7 @@ class Neighbourhood(Sealed):
         self.sizes[self.heard], self.received.offset[self.heard] = theirs, offset
 
     def _call(self, sent: Any, received: Any) -> None:
-        """Buffers with their counts and places, one of each for a neighbour."""
+        """Buffers with their counts and offsets, one for each neighbour."""
         comm = self.transport.neighbours(self.sources, self.destinations)
         outgoing, those, incoming, these = sent[0], sent[1:], received[0], received[1:]
         collective(comm, "Neighbor_alltoallv", self.yields, [outgoing, those], [incoming, these])

@@ -1,7 +1,7 @@
 """The rows of a run: vectors of workers and models, their sums, messages and their handles, and a part of the model.
 
-A round function gets handles of messages, not what they hold.  A part of the model is the slices of the workers here; a
-server rule acts on it as if it were all of the model.
+A round function gets handles of messages, not their contents.  A part of the model consists of the slices of the
+workers here; a server rule acts on it as if it were the whole model.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class StoredMessages(NamedTuple):
 
 
 class _OfCompressor(Handle):
-    """What was compressed; the run keeps it."""
+    """A reference to compressed vectors, which the run stores."""
 
     __slots__ = ()
 
@@ -83,24 +83,24 @@ class _OfCompressor(Handle):
 
 
 class Message(_OfCompressor):
-    """Q(p), a message for each worker; what `Run.compress` returns."""
+    """Q(p), a message for each worker; the result of `Run.compress`."""
 
     __slots__ = ()
 
     @property
     def symbols(self) -> SymbolRows:
-        """The symbols, in arrays that can only be read."""
+        """The symbols, in read-only arrays."""
         return SymbolRows(*map(read_only, inside(self).symbols))
 
 
 class Messages(Message):
-    """The messages that were received; what `Run.gather`, `Run.reduce`, `Run.hear` and `Run.broadcast` return."""
+    """The received messages; the result of `Run.gather`, `Run.reduce`, `Run.hear` and `Run.broadcast`."""
 
     __slots__ = ()
 
 
 class Stored(_OfCompressor):
-    """Vectors that are stored in the messages of a compressor; what `Run.stored` returns."""
+    """Vectors that are stored in the messages of a compressor; the result of `Run.stored`."""
 
     __slots__ = ()
 
@@ -109,11 +109,11 @@ class Stored(_OfCompressor):
 
 
 class Owned(NamedTuple):
-    """An array of a run: what every run fills it with, and whose rows it has.
+    """An array of a run: its initial values, and the owners of its rows.
 
     ``of``: "workers" (axis 1 has those of this process), "models" (likewise, or the single one), "copies" (axis 1 has
     all workers, of which a rank may know its neighbours alone), "slice" (the last axis has the coordinates of this
-    process), "run" (the same in every process), or "round" (nothing of it outlives a round).
+    process), "run" (the same in every process), or "round" (its contents are valid for one round only).
     """
 
     array: np.ndarray
@@ -145,7 +145,7 @@ class Rows(Calls):
         self._models: set[int] = set()  # arrays with one row per model, by their ids
         self._arrays: dict[str, Owned] = {}  # see _array
         self._resumed: Any = None  # the state with which the arrays begin, if it is not the start
-        self._waiting: dict[str, list] = {}  # pieces of it, for arrays that were not made again so far
+        self._waiting: dict[str, list] = {}  # pieces of it, for arrays that have not been made again yet
 
     # --- arrays ----------------------------------------------------------------------------------------------------
 
@@ -252,7 +252,7 @@ class Rows(Calls):
             self._sum(y, 0.0 if self._add_to_zeros(y, keep, scale) else keep, x, scale)
 
     def _add_to_zeros(self, y: Vector, keep: Scale, scale: Scale) -> bool:
-        """Take back the call that made y 0, if listed last: what is added can be set instead, with the same bits."""
+        """Take back the call that made y 0, if listed last: y can then be set instead of added to, bit for bit."""
         known = self._zeroed == (id(y), len(self._listed())) and is_always(keep, 1.0) and not is_always(scale, 0.0)
         if known:
             self._unlist()
@@ -281,7 +281,7 @@ class Rows(Calls):
         check_apart(y, x, "x", "y")
         self.call(Mix(y, x, weights, self._column(scale), first), owners)
 
-    # --- what servers do -------------------------------------------------------------------------------------------
+    # --- operations of servers -------------------------------------------------------------------------------------
 
     def sign(self, v: Vector) -> None:
         """Set v to its sign; that of zero is -1."""
@@ -316,8 +316,8 @@ class Rows(Calls):
     ) -> None:
         """Rescale each layer of u to the length phi(||x||) of that layer of x, phi bounded by ``low`` and ``high``.
 
-        ``layers``: slices that divide the coordinates in order; by default those of the problem.  A layer stays as it
-        is where one of the norms is 0.
+        ``layers``: slices that divide the coordinates in order; by default those of the problem.  A layer is not
+        changed if one of the norms is 0.
         """
         ends = tuple(part.stop for part in check_layers(layers_of(self.problem) if layers is None else layers, self.d))
         edges = self._once(("edges", ends), lambda: np.array([0, *ends], np.int64))
@@ -361,8 +361,8 @@ def slice_edges(d: int, workers: int) -> np.ndarray:
 class Shard(Rows):
     """The operations of a run, on the coordinates from ``low`` on and before ``high``.
 
-    What is not an operation on rows is that of the run.  In the simulator, which has all workers, it is the whole
-    model.
+    Everything except operations on rows is that of the run.  In the simulator, which has all workers, the part is the
+    whole model.
 
     Parameters
     ----------
@@ -399,7 +399,7 @@ class Shard(Rows):
         return made
 
     def call(self, operation: Any, owners: Owners | None = None) -> None:
-        """Execute an operation, or list it where the run lists its own."""
+        """Execute an operation, or list it if the run lists its own."""
         self.tracing = self._run.tracing
         super().call(operation, owners)
 

@@ -293,14 +293,14 @@ def _evaluate(problem: Any, x: Vector, comm: Any) -> tuple[float, float]:
     else:
         slope = np.empty_like(x)
         found = value_and_gradient(problem, x, slope)
-    # not by BLAS: its threads wait by spinning, and take a processor from the other ranks until the next record
-    with np.errstate(over="ignore"):  # where the squares overflow, the norm may still be a number
+    # not by BLAS, whose threads wait by spinning and occupy a processor of other ranks until the next record
+    with np.errstate(over="ignore"):  # if the squares overflow, the norm may still be finite
         square = np.square(slope, dtype=np.float64).sum()
     return found, math.sqrt(square) if square < math.inf else math.hypot(*slope)
 
 
 def _at_start(problem: Any, x: Vector, comm: Any) -> tuple[float, float]:
-    """The same where runs start, as several may do there: of two classes whose f depends on A, b and l2 alone."""
+    """The same at the start, cached for several runs; for two classes whose f depends only on A, b and l2."""
     cls = type(problem)
     key = (cls, value.table.get(cls), gradient.table.get(cls), problem.l2, digest((x,)))
     return once(lambda: _evaluate(problem, x, comm), key, (problem.A, problem.b))

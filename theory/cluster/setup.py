@@ -56,10 +56,10 @@ class Setup(NamedTuple):
 
     ``l2`` is the weight of the regularizer in the compressed vector, ``local_l2`` the one that every worker applies
     locally; ``start`` has the first model, or that of each worker; ``batches`` are the sizes of the first batches, the
-    last of which holds for all later steps; ``own`` are the rows that each client draws in a round, if it passes over
-    its own, and empty otherwise; the history gets a row after the rounds ``records``; ``watched`` has, for
-    each round, the row of the compression errors, or -1; there are ``every`` rounds between two rows.  ``about()`` is
-    what the run is, for comparison with a checkpoint.
+    last of which holds for all later steps; ``own`` has the rows that each client draws in a round if it makes passes
+    over its own rows, and is empty otherwise; the history gets a row after the rounds ``records``; ``watched`` has, for
+    each round, the row of the compression errors, or -1; there are ``every`` rounds between two rows.  ``about()``
+    describes the run, for comparison with a checkpoint.
     """
 
     method: Any
@@ -87,7 +87,7 @@ class Setup(NamedTuple):
     theory: TheoryStep | None
 
     def with_records(self, records: np.ndarray) -> Setup:
-        """The same run, with a row of the history after these rounds, whose errors are watched where they were."""
+        """The same run, with a row of the history after these rounds; errors are watched if they were before."""
         watched = np.full(self.watched.size, -1, np.int64)
         if watched.size:
             last = records[records > 0]
@@ -183,7 +183,7 @@ def prepare(
     require(int(batches.max()) <= LARGEST_BATCH, "batch", int(batches.max()), f"up to {LARGEST_BATCH}")
     if rank == 0:
         warn_of_unequal_parts(method, shards, int(workers))
-    if several:  # on a graph nobody weighs more
+    if several:  # on a graph all workers have equal weight
         shards = shards._replace(weight=np.full(workers, 1.0 / workers))
     smallest, largest = int((shards.stop - shards.start).min()), int(batches.max())
     require(
@@ -201,12 +201,12 @@ def prepare(
     records = np.unique(np.append(np.arange(0, rounds, every), rounds)).astype(np.int64)
     purposes = np.array([key(seed, purpose) for purpose in (*PURPOSES, "clients")], np.uint64)
     stored = memory_bytes(method.feedback, method.compressor, d, 8 * wire_dtype.itemsize, 8 * dtype.itemsize)
-    if hasattr(method, "stores"):  # a method of one's own need not say what it stores
+    if hasattr(method, "stores"):  # a user's method need not state what it stores
         stored = stored_bytes(method, int(workers), d, 8 * dtype.itemsize)
     sparse, wire = sparse_rows(method, problem, largest), np.empty(0, wire_dtype)
     if rank == 0:
         warn_of_dense_steps(method, problem, sparse)
-        if theory is None:  # a step of a theorem's own is covered by it, however long its first steps are
+        if theory is None:  # the step of a theorem is covered by it, however long its first steps are
             warn_of_long_steps(method, problem, steps, int(workers), int(batches[0]))
         warn_of_wrong_gradient(problem, x0)
     watched = np.full(rounds if compression_error else 0, -1, np.int64)
@@ -260,13 +260,13 @@ def _samples(epochs: Any, problem: Any, workers: int) -> int:
     return max(1, int(epochs * n / workers * (1.0 + 1e-12)))  # whole up to rounding errors is whole
 
 
-# the bits of a run depend on the code of these subpackages
+# the results of a run depend on the code of these subpackages
 COMPUTING = ("core", "wire", "problems", "compressors", "methods", "cluster")
 
 
 @cache
 def package_code() -> str:
-    """What computes: versions, and a digest of the package's own code."""
+    """The software: versions, and a digest of the package's own code."""
     files = [path.read_bytes() for name in COMPUTING for path in sorted((PACKAGE / name).rglob("*.py"))]
     code = digest(np.frombuffer(b"".join(files), np.uint8))[:8]
     used = {"theory": __version__, "numpy": np.__version__, "numba": numba.__version__}
@@ -276,7 +276,7 @@ def package_code() -> str:
 def _describe(
     method: Any, problem: Any, start: np.ndarray, watched: bool, numbers: dict, identity: str
 ) -> dict[str, list[str]]:
-    """What a run is, for comparison with another: of each part a digest, and what a message says of it."""
+    """The description of a run for comparison with another: for each part a digest, and a text for messages."""
     arrays = {name: part for name, part in zip(problem._fields, problem, strict=True) if _has_array(part)}
     others = {name: part for name, part in problem._asdict().items() if name not in arrays}
     code, unknown = deep_digest((method, type(method).round))

@@ -137,7 +137,7 @@ def _lines(run: Run, t: int) -> list[str]:
 
 
 def _factors(run: Run, shown: str) -> str:
-    """What the factors of the step size are in this run, if the lines mention them."""
+    """The factors of the step size in this run, if the lines mention them."""
     told = []
     for name in ("eta_sent", "eta_received", "local_l2"):
         number = getattr(run, name)
@@ -147,7 +147,7 @@ def _factors(run: Run, shown: str) -> str:
     return f"; here {', '.join(told)}:" if told else ":"
 
 
-# --- what is below a line ---------------------------------------------------------------------------------------------
+# --- the code below a line --------------------------------------------------------------------------------------------
 
 
 class Line(NamedTuple):
@@ -159,7 +159,7 @@ class Line(NamedTuple):
 
 
 def _tree(operations: list[tuple], reached: list[tuple]) -> dict:
-    """For each line, what it calls: a tree of lines, with operations as leaves."""
+    """For each line, its calls: a tree of lines, with operations as leaves."""
     tree: dict = {}
     for stack in reached:
         _below(tree, stack)
@@ -184,15 +184,15 @@ class Statement(NamedTuple):
     function: Any
 
     def is_docstring(self) -> bool:
-        """Whether it is a string, and does nothing."""
+        """Whether it is only a string."""
         return isinstance(self.node, ast.Expr) and isinstance(self.node.value, ast.Constant)
 
     def ends(self, line: int) -> bool:
-        """Whether this is its last line, and it does something."""
+        """Whether this is its last line, and it is not only a string."""
         return self.last == line and not isinstance(self.node, ast.FunctionDef)
 
     def names(self, context: type) -> set[str]:
-        """The names that it loads or stores; none of an ``if`` or a loop."""
+        """The names that it loads or stores; empty for an ``if`` or a loop."""
         found = () if hasattr(self.node, "body") else ast.walk(self.node)
         return {part.id for part in found if isinstance(part, ast.Name) and isinstance(part.ctx, context)}
 

@@ -82,7 +82,7 @@ class Replicas:
 
 
 class Jobs(NamedTuple):
-    """What the threads share: the results, the records up to which a stretch goes, and the states of replicas.
+    """Data that the threads share: the results, the records at which a stretch ends, and the states of replicas.
 
     ``whole`` is the state that was read, from which each range begins; ``stopped`` ends all threads.
     """

@@ -1,7 +1,7 @@
 """Runs in stages: CR-PSGD-Catalyst, and QSVRG with the parameters of its theorem.
 
-CR-PSGD-Catalyst has growing batches for smooth functions without any convexity, by proximal problems.  Algorithm 2 of
-Yu and Jin (ICML 2019)::
+CR-PSGD-Catalyst uses growing batches for smooth functions that need not be convex, by proximal problems.  Algorithm 2
+of Yu and Jin (ICML 2019)::
 
     for k = 1, ..., K = floor(sqrt(N T)):
         h(x) = f(x) + (theta/2) ||x - y||^2

@@ -1,8 +1,8 @@
-"""What a run owns between two rounds, by name, and how another run goes on with it.
+"""The state of a run between two rounds, by name, and how another run continues from it.
 
-Random streams have no state, and kernels keep nothing; so all that a run knows are the arrays of `Rows.array`, who
-acts, what was counted, and the history.  A process has the rows of its workers, or the coordinates of its slice;
-another number of ranks reads other parts of the same pieces.
+Random streams and kernels have no state.  So the state of a run consists of the arrays of `Rows.array`, the active
+workers, the counters, and the history.  A process has the rows of its workers, or the coordinates of its slice; another
+number of ranks reads other parts of the same pieces.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ OF_REPLICAS = (".values", ".last_values", ".sent", ".consensus")  # a column for
 BESIDE = {ROWS, CONSENSUS, ACTING, TIMES, ERRORS, *OF_REPLICAS}
 
 
-# --- what a run owns --------------------------------------------------------------------------------------------------
+# --- the state of a run -----------------------------------------------------------------------------------------------
 
 
 def _place(run: Any, owned: Owned) -> tuple[int, int, bool]:
-    """Along which axis an array has a part of the whole, from where on, and whether every process has the same."""
+    """The axis along which an array is a part of the whole, its offset, and whether every process has the same."""
     if run.setup.replicas > 1:
         return 0, run.replica, False
     if owned.of == "slice":
@@ -39,7 +39,7 @@ def _place(run: Any, owned: Owned) -> tuple[int, int, bool]:
 
 
 def owned(run: Any, rows: int = 0) -> Iterator[tuple[str, Piece]]:
-    """What a run owns between two rounds, by name, with so many rows of the history; all processes ask together."""
+    """The state of a run between two rounds, by name, with so many rows of the history; all processes call it."""
     for name, one in run._arrays.items():
         axis, first, shared = _place(run, one)
         array = one.array
@@ -67,7 +67,7 @@ def copies_of(run: Any) -> Iterator[tuple[str, Piece]]:
 
 
 def resume_run(run: Any, state: State, rows: np.ndarray | None = None) -> None:
-    """Give a run what it owned; ``rows`` are those of the errors that belong to the history."""
+    """Restore the state of a run; ``rows`` are the rows of the errors that belong to the history."""
     waiting = {  # a round function may ask for some of its arrays later
         name: [Piece.of(piece.read(), piece.axis, piece.first) for piece in pieces]
         for name, pieces in state.pieces.items()
@@ -88,7 +88,7 @@ def resume_run(run: Any, state: State, rows: np.ndarray | None = None) -> None:
 
 
 def fill_array(run: Any, state: State, name: str, one: Owned) -> None:
-    """Give one array what it was; one that the state does not have is made anew in every round."""
+    """Restore one array; an array that the state does not contain is computed anew in every round."""
     if one.of == "round" or name not in state.pieces:
         return
     axis, first, _ = _place(run, one)
@@ -101,11 +101,11 @@ def fill_array(run: Any, state: State, name: str, one: Owned) -> None:
         one.array[:, LINK_BITS:] = 0
 
 
-# --- whether it is the same run, and its history ----------------------------------------------------------------------
+# --- comparison of runs, and the history ------------------------------------------------------------------------------
 
 
 def differences(mine: dict, theirs: dict) -> list[str]:
-    """What differs between two runs, a line for each."""
+    """The differences between two runs, one per line."""
     found = []
     for name in mine:
         before, now = theirs.get(name, [None, "unknown"]), mine[name]
@@ -116,7 +116,7 @@ def differences(mine: dict, theirs: dict) -> list[str]:
 
 
 def continued(setup: Setup, state: State) -> tuple[Setup, np.ndarray]:
-    """The setup with the rounds of all rows of the history, and which of the old rows are among them.
+    """The setup with the rounds of all rows of the history, and the old rows that are among them.
 
     A row at the end of a shorter run, between two rows of a longer one, is not.
     """

@@ -1,7 +1,8 @@
 """Stragglers: every round waits for the fastest k of n workers, with simulated clocks or real delays on ranks.
 
-Times of different rounds and workers are independent; workers that are not among the fastest are stopped, and start the
-next round with the others.  All ranks draw the same times from the same keys, so that each knows when it is stopped.
+Times of different rounds and workers are independent.  Workers that are not among the fastest are stopped, and start
+the next round with the others.  All ranks draw the same times from the same keys, so that each knows when it is
+stopped.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def _race(times: Any, speeds: Any, stream: np.uint64, first: int, stop: int, wai
 class FastestK(NamedTuple):
     """SGD on the messages of the workers ``chosen[t]`` in round t, each multiplied by its weight.
 
-    Before worker w sends its message in round t it sleeps ``delays[t, w]`` seconds; nobody does if there are none.
+    Before worker w sends its message in round t it sleeps ``delays[t, w]`` seconds; without ``delays`` no worker
+    sleeps.
     """
 
     step: Constant

@@ -1,10 +1,11 @@
 """The stages of ZeRO: training in which workers divide parameters, gradients and moments among themselves.
 
 Stage 0 is data parallelism.  In stage 1 each worker stores a slice of the moments, in stage 2 also of the gradients,
-and in stage 3 also of the parameters. There a layer is gathered for its forward pass and again for its backward pass,
-as in the paper, and discarded after each.  The first layer's parameters are needed backward for the l2 term alone, and
-the last layer's could be stored: with two layers that is all of stage 3's extra communication, in a deep network it is
-little. The code is the same for all stages; what is stored and sent is counted from the arrays.
+and in stage 3 also of the parameters.  In stage 3 a layer is gathered for its forward pass and again for its backward
+pass, as in the paper, and discarded after each.  Two of these gathers could be avoided: in the backward pass the first
+layer's parameters are needed only for the l2 term, and the last layer's could still be stored.  With two layers this is
+all of stage 3's extra communication; in a deep network it is little.  The code is the same for all stages; stored bytes
+and sent numbers are counted from the arrays.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class ZeroRun(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What `run_zero` was asked for."""
+    """The options of `run_zero`."""
 
     stage: int
     step: float
@@ -71,7 +72,7 @@ class Together:
         return np.concatenate(slices)
 
     def all(self, value: int) -> list[int]:
-        """What each process says."""
+        """The value of each process."""
         return [value]
 
 
@@ -101,7 +102,7 @@ class OnRanks:
 
 
 class Worker(NamedTuple):
-    """The arrays that a worker keeps, by layer, and its rows of the data."""
+    """The arrays that a worker stores, by layer, and its rows of the data."""
 
     parameters: dict[int, np.ndarray]
     gradients: dict[int, np.ndarray]
@@ -111,7 +112,7 @@ class Worker(NamedTuple):
     classes: np.ndarray
 
     def held(self) -> dict[str, int]:
-        """Bytes of what is stored."""
+        """Bytes of the stored arrays."""
         return {name: sum(a.nbytes for a in getattr(self, name).values()) for name in STORED}
 
 
@@ -136,7 +137,7 @@ class Training:
         return Worker(mine if stage >= 3 else whole, {}, moments, memory, A, self.network.b[rows])
 
     def _held(self) -> dict[str, int]:
-        """Bytes of what a worker here keeps, of the one with the most."""
+        """Bytes stored by a worker here, the largest over these workers."""
         each = [worker.held() for worker in self.workers]
         return {name: max(one[name] for one in each) for name in STORED}
 
@@ -145,7 +146,7 @@ class Training:
         return slice(int(self.edges[k][i]), int(self.edges[k][i + 1]))
 
     def step(self, t: int) -> None:
-        """One step of Adam; what differs between stages is in `layer`, `reduce` and `update`."""
+        """One step of Adam; the differences between stages are in `layer`, `reduce` and `update`."""
         values = [[worker.rows] for worker in self.workers]
         for k in range(len(self.shapes)):  # forward
             W = self.layer(k)
@@ -166,14 +167,14 @@ class Training:
             self.update(k, t)
 
     def layer(self, k: int) -> np.ndarray:
-        """The parameters of a layer: in stage 3 gathered, and dropped when the caller is done with them."""
+        """The parameters of a layer; in stage 3 they are gathered, and discarded after use."""
         if self.options.stage < 3:
             return self.workers[0].parameters[k].reshape(self.shapes[k])  # all workers' are equal
         W = self.gather([worker.parameters[k] for worker in self.workers], self.edges[k])
         return W.reshape(self.shapes[k])
 
     def reduce(self, k: int, t: int) -> None:
-        """Put the mean of all workers' gradients in their place: all of it, or each worker's slice."""
+        """Replace the gradients by their mean over all workers: the whole mean, or each worker's slice."""
         at = self.chosen(k, t)
         ends = np.searchsorted(at, self.edges[k])  # of the slices, among the coordinates that are sent
         for worker in self.workers if self.options.memory else ():
@@ -191,7 +192,7 @@ class Training:
                 worker.gradients[k] = g[self.own(k, i)].copy()
 
     def update(self, k: int, t: int) -> None:
-        """Move the parameters: all of them, or each worker's slice, which it sends to the others if they keep it."""
+        """Update the parameters: all of them, or each worker's slice, which is sent to the others if they store it."""
         stage = self.options.stage
         for i, worker in zip(self.team.here, self.workers, strict=True):
             x = worker.parameters[k][self.own(k, i) if stage in (1, 2) else slice(None)]
@@ -213,7 +214,7 @@ class Training:
         return np.sort(np.concatenate(parts))
 
     def scatter(self, rows: list[np.ndarray], ends: np.ndarray) -> list[np.ndarray]:
-        """The mean of all workers' rows, of which each worker here gets its slice; added alike here and on ranks."""
+        """The mean of all workers' rows, of which each worker here gets its slice, added in the same order on ranks."""
         for i, row in zip(self.team.here, rows, strict=True):
             self.sent += row.size - int(ends[i + 1] - ends[i])
         scale = np.float32(1.0 / self.team.workers)
@@ -225,20 +226,20 @@ class Training:
         return self.team.gather(slices, ends)
 
     def activate(self, k: int, scores: np.ndarray) -> np.ndarray:
-        """Scores to phi of them, but in the last layer."""
+        """Apply phi to the scores, except in the last layer."""
         if k == len(self.shapes) - 1:
             return scores
         return np.tanh(scores) if self.network.kind == TANH else np.maximum(scores, 0.0)
 
     def residual(self, scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """What each row adds to the gradient in its scores: the probabilities, less 1 at the true class."""
+        """The contribution of each row to the gradient in its scores: the probabilities, minus 1 at the true class."""
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         scores /= scores.sum(axis=1, keepdims=True)
         scores[np.arange(classes.size), classes] -= 1.0
         return scores / np.float32(self.network.n / self.team.workers)  # the mean of the workers is that of all rows
 
     def slope(self, values: np.ndarray) -> np.ndarray:
-        """The slope of phi, where it has these values."""
+        """The slope of phi where phi has these values."""
         return 1.0 - values * values if self.network.kind == TANH else (values > 0.0).astype(values.dtype)
 
 

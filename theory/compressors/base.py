@@ -1,6 +1,6 @@
 """The interface of a compressor: the generic functions, and the container for symbols.
 
-A compressor is a :func:`theory.core.setting` of numbers and other compressors.  Written in one file, it registers
+A compressor is a :func:`theory.core.setting` of numbers and other compressors.  It is written in one file and registers
 
 ``capacity``  how many symbols it needs at most (and ``parts``, if it is made of several messages),
 ``quantize``  a vector becomes symbols (norms, indices, levels: sparse stays sparse),
@@ -11,8 +11,8 @@ vectors of one length are equally long),
 if messages of several workers can be added before they are decoded, ``summed`` (and ``shares_stream``, ``opening`` and
 the generics that go with it),
 
-and, in Python, what :mod:`theory.compressors.closed_forms` asks: a plain NumPy version of all this, with which the
-tests compare the kernels, its closed forms and, where the dimension matters, a check.  As ``restore(quantize(v))`` and
+and, in Python, the functions of :mod:`theory.compressors.closed_forms`: a plain NumPy version, with which the tests
+compare the kernels, its closed forms and, where the dimension matters, a check.  As ``restore(quantize(v))`` and
 ``decode(encode(v))`` run through the same symbols, they agree by construction.
 """
 
@@ -62,7 +62,7 @@ parts = generic(
 )
 state_size = generic(
     "state_size",
-    "state_size(c, d) -> int: length of the float64 state that a worker keeps between messages (0: none).",
+    "state_size(c, d) -> int: length of the float64 state that a worker stores between messages (0: none).",
     lambda c, d: 0,
     interpreted=True,
 )
@@ -184,12 +184,12 @@ compress_into = generic(
 encode_into = generic(
     "encode_into",
     "encode_into(c, state, v, stream, symbols, buffer, cursor) -> int: quantize and pack tile by tile, where that is "
-    "faster (there is no default): the same bits, and floats in `value`; what else is in the symbols is left open.",
+    "faster (there is no default): the same bits, and floats in `value`; the other symbols are undefined.",
 )
 decode_into = generic(
     "decode_into",
     "decode_into(c, buffer, cursor, end, symbols, out) -> int: unpack and restore tile by tile, where that is faster "
-    "(there is no default): the same numbers, and the same answer as unpack; after -1 `out` is left open.",
+    "(there is no default): the same numbers, and the same answer as unpack; after -1 `out` is undefined.",
 )
 
 
@@ -211,7 +211,7 @@ summed = generic(
 opening = generic(
     "opening",
     "opening(c, d) -> int: how many numbers the workers combine before they quantize (0: none). Then propose and "
-    "settle are called, too. Without other workers, quantize uses its own proposal.",
+    "settle are also called. Without other workers, quantize uses its own proposal.",
     lambda c, d: 0,
     interpreted=True,
 )
@@ -241,19 +241,19 @@ update_state = generic(
 )
 
 
-# --- messages made of messages ----------------------------------------------------------------------------------------
+# --- messages within messages -----------------------------------------------------------------------------------------
 
 
 @kernel
 def room_of(c, d):
-    """How many counts, indices, values, levels and scratch the symbols of a compressor have."""
+    """Numbers of counts, indices, values, levels and scratch entries in the symbols of a compressor."""
     indices, values, levels, scratch = capacity(c, d)
     return 3 * parts(c, d), indices, values, levels, scratch
 
 
 @kernel
 def section(symbols, begin, room):
-    """Symbols within symbols: so many counts, indices, values, levels and scratch, from these places on."""
+    """Symbols within symbols: given numbers of counts, indices, values, levels and scratch, from given offsets."""
     counts, indices, values, levels, scratch = begin
     return Symbols(
         symbols.count[counts : counts + room[0]],

@@ -1,6 +1,6 @@
 """Compressors from Python: functions from a vector to the decoded vector or to the bytes of its message.
 
-A compressor can be one Python function: nothing is compiled for it, so it starts at once but runs slowly.
+A compressor can be a single Python function: nothing is compiled for it, so it starts at once but runs slowly.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 ROOM = 16  # numbers that a foreign message may allocate per coordinate that the receiver allows
 
-SPARE_ROOM = 2**20  # and in addition: a sketch does not shrink with its vector
+SPARE_ROOM = 2**20  # and in addition, since a sketch does not shrink with its vector
 
 
 @kernel

@@ -1,8 +1,8 @@
-"""Arguments as people give them, warnings for whoever gives them, and subpackages that list what they have.
+"""Checks of arguments, warnings for callers of the package, and subpackages that list their contents.
 
-Arguments are counts, single numbers, types of floats, arrays of real numbers, and the number of threads that a
-measurement may use.  Warnings are for whoever calls `run` from outside the package: each is given once, at the caller's
-line.  ``theory.methods()`` lists what `theory.methods` has.
+The arguments are counts, single numbers, types of floats, arrays of real numbers, and the number of threads that a
+measurement may use.  Warnings are for code outside the package that calls `run`: each is given once, at the caller's
+line.  ``theory.methods()`` lists the contents of `theory.methods`.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from numpy.typing import DTypeLike
 
 from .settings import is_whole, require
 
-# --- Arguments as people give them -----------------------------------------------------------------------------------
+# --- Checks of arguments ---------------------------------------------------------------------------------------------
 
-MOST = 2**53  # float64, in which costs are tallied, has every integer up to here
+MOST = 2**53  # float64, in which costs are summed, represents every integer up to this one
 
 LARGEST_BATCH = 10**8  # gradients of a worker in a step: more is a mistake
 
-MANY = 2**24  # workers, replicas, threads: each has arrays of its own
+MANY = 2**24  # workers, replicas, threads: each has its own arrays
 
 
 def whole_number(name: str, number: Any, low: int = 1, high: int = MOST) -> int:
-    """A checked integer from low to high, in the argument of this name; True and False are none.
+    """Check that the argument of this name is an integer from low to high; True and False are not integers.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def whole_number(name: str, number: Any, low: int = 1, high: int = MOST) -> int:
 
 
 def finite_number(name: str, number: Any) -> float:
-    """A checked number, in the argument of this name."""
+    """Check that the argument of this name is a number."""
     real = isinstance(number, (int, float, np.integer, np.floating)) and not isinstance(number, bool)
     within = not is_whole(number) or abs(number) <= sys.float_info.max
     require(real and within, name, number, "a number")
@@ -55,13 +55,13 @@ def finite_number(name: str, number: Any) -> float:
 
 
 def flag(name: str, value: Any) -> bool:
-    """A checked truth value, in the argument of this name: a text would count as True."""
+    """Check that the argument of this name is True or False: a string would count as True."""
     require(isinstance(value, (bool, np.bool_)), name, value, "True or False")
     return bool(value)
 
 
 def float_type(name: str, dtype: DTypeLike) -> np.dtype:
-    """A checked type of floats, float32 or float64 in the machine's byte order."""
+    """Check a type of floats: float32 or float64 in the machine's byte order."""
     try:
         found = np.dtype(dtype)
     except (TypeError, ValueError):
@@ -72,7 +72,7 @@ def float_type(name: str, dtype: DTypeLike) -> np.dtype:
 
 
 def real_array(name: str, given: Any, dtype: DTypeLike = np.float64, error: type[Exception] = ValueError) -> np.ndarray:
-    """Numbers as an array, without a copy if they are one: no text, objects, dates or masks, and no imaginary part.
+    """Convert real numbers to an array, without a copy if possible; other types and masked arrays are refused.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def squarable(name: str, parts: Sequence[np.ndarray], error: type[Exception] = V
                 raise error(f"{name}: got the magnitude {largest:.3g}, allowed: {told}")
 
 
-# --- Warnings for whoever calls `run` from outside the package -------------------------------------------------------
+# --- Warnings for callers outside the package ------------------------------------------------------------------------
 
 # modules between the caller and the check
 ON_THE_WAY = (
@@ -149,7 +149,7 @@ _told: set[str] = set()  # warnings already given; Python forgets its own list w
 
 
 def outside(depth: int = 2) -> int | None:
-    """The stack level of the caller if it is outside the package, for `warnings.warn`; None if it is a part of it."""
+    """The stack level, for `warnings.warn`, of a caller outside the package; None if the caller is in the package."""
     level, frame = depth, sys._getframe(depth)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").endswith(ON_THE_WAY):
         level, frame = level + 1, frame.f_back
@@ -157,7 +157,7 @@ def outside(depth: int = 2) -> int | None:
 
 
 def advise(text: str, category: type[Warning], depth: int = 2) -> None:
-    """Warn once with this text, unless the caller is a part of the package, which knows what it asks for.
+    """Warn once with this text, unless the caller is in the package.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def advise(text: str, category: type[Warning], depth: int = 2) -> None:
     category : type
         A subclass of `Warning`.
     depth : int
-        How many calls lie between this one and the first that may be the caller's.
+        Number of calls between this one and the first that may be the caller's.
     """
     level = outside(depth)
     if level is not None and text not in _told:
@@ -193,7 +193,7 @@ def spare_cores() -> int:
 
 
 class ListedSubpackage(ModuleType):
-    """A package that, when called, lists what it has."""
+    """A package that lists its contents when it is called."""
 
     def __call__(self) -> Any:
         """The listing of this kind, as `theory.listing` returns it."""
@@ -202,5 +202,5 @@ class ListedSubpackage(ModuleType):
 
 
 def lists_itself(package: str) -> None:
-    """Let the package of this name be called."""
+    """Make the package of this name callable."""
     sys.modules[package].__class__ = ListedSubpackage

@@ -1,13 +1,12 @@
 """Operations: kernels bound to their arguments in memory, so that a compiled loop can call them by address.
 
-In memory a NamedTuple of arguments is the bytes in which Numba's machine code expects it.  The layout of arrays and
-tuples is Numba's own affair and may change with a version.  So at first use a kernel reads back arrays of every rank,
-order and type of number from such bytes (:func:`check_layout`); it only returns what stands there, and follows no
-address.
+A NamedTuple of arguments is written to memory in the layout that Numba's machine code expects.  This layout is internal
+to Numba and may change with a version.  So at first use a kernel reads back arrays of every rank, order and type of
+number from such bytes (:func:`check_layout`); it only returns the stored numbers and follows no address.
 
 An *operation* is a NamedTuple of arguments with a kernel that does one thing for one row (one replica and one worker):
 ``Gradient``, ``Quantize``, ...  To *bind* it means to write the arguments into memory once, in Numba's layout, and to
-compile the kernel for their types; what remains are two addresses.  A round of a method is a list of such pairs, and
+compile the kernel for their types; the result is a pair of addresses.  A round of a method is a list of such pairs, and
 :func:`replay` runs it, round after round and row after row, for any method.  So a kernel is compiled for a problem, or
 for a compressor, and never for a pair of them.
 
@@ -97,13 +96,13 @@ def _aligned(form: str) -> str:
 def encode(value: NamedTuple) -> np.ndarray:
     """Encode a NamedTuple of arrays, numbers and NamedTuples as the bytes that a kernel reads.
 
-    The bytes do not own the arrays: whoever keeps the bytes must keep the NamedTuple, too.
+    The bytes do not own the arrays, so the NamedTuple must live as long as the bytes.
     """
     return encoded(value, *encoder_of(numba.typeof(value)))
 
 
 def encoded(value: Any, encoder: Callable[[Any, list], None], form: str) -> np.ndarray:
-    """The same, by what `encoder_of` says of the value's type."""
+    """The same, with the result of `encoder_of` for the value's type."""
     numbers: list = []
     encoder(value, numbers)
     room = np.zeros(struct.calcsize("@" + _aligned(form)) or 1, np.uint8)
@@ -133,7 +132,7 @@ def compiled_for(compiled: Any, behind: Any, *others: Any) -> tuple[int, Any]:
     return found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name), found.signature.return_type
 
 
-# --- whether it is still Numba's layout -------------------------------------------------------------------------------
+# --- check of Numba's layout ------------------------------------------------------------------------------------------
 
 
 class Numbers(NamedTuple):
@@ -153,7 +152,7 @@ class Numbers(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Arrays of every rank that kernels take, contiguous in C's and Fortran's order and not at all, and numbers."""
+    """Arrays of every rank that kernels take (in C order, in Fortran order, and not contiguous), and numbers."""
 
     first: bool
     c1: np.ndarray
@@ -196,7 +195,7 @@ def _number(a, k):  # type: ignore[no-untyped-def]  # of arrays of any type
 @uncounted  # it would follow the address of an owner whose references are counted
 @kernel
 def _read_back(pointer, k, r, w):  # type: ignore[no-untyped-def]  # a kernel by address, as operations have them
-    """Number k of a `Sample`: those of each array, `PLACES` from one to the next, and then those that are no arrays."""
+    """Number k of a `Sample`: first those of each array, `PLACES` for each, then the scalars."""
     b = at(pointer)
     m = b.inner
     found = _number(b.c1, k) + _number(b.a1, k - 16) + _number(b.c2, k - 32) + _number(b.f2, k - 48)
@@ -338,11 +337,11 @@ class Owners(NamedTuple):
         return cls(read_only(np.arange(n, dtype=np.int64)), read_only(np.array([n], np.int64)))
 
     def now(self) -> np.ndarray:
-        """The owners at present, from where kernels read them, whatever became of the views' shapes."""
+        """The current owners, from the memory that kernels read, whatever the shapes of the views are."""
         return writable(self.index)[: writable(self.count)[0]]
 
     def become(self, index: np.ndarray) -> None:
-        """Replace the owners; there are at most as many as at first."""
+        """Replace the owners; there may not be more of them than at the start."""
         writable(self.index)[: index.size], writable(self.count)[0] = index, index.size
 
 
@@ -463,7 +462,7 @@ _once: dict[tuple, Any] = {}
 
 
 def once(make: Callable[[], Any], key: Any, where: tuple) -> Any:
-    """What ``make`` computes of the arrays in a tuple: if all are read-only, once for each key while they exist."""
+    """The result of ``make`` for the arrays in a tuple; computed once for each key if all arrays are read-only."""
     arrays = list(arrays_in(where))
     if any(cast(np.ndarray, shown()).flags.writeable for array in arrays for shown in pinned(array)):
         return make()

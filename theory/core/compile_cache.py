@@ -130,9 +130,9 @@ def no_refcount(dispatcher: F) -> F:
 
 
 def uncounted(dispatcher: F) -> F:
-    """Compile a kernel without reference counts, and not inlined: it creates and stores no array, nor returns one.
+    """Compile a kernel without reference counts and without inlining; it must not create, store or return an array.
 
-    Views into arrays are fine.  Counting them costs more than the work where a vector comes in small pieces.
+    Views into arrays are allowed.  If a vector is processed in small pieces, counting them takes longer than the work.
 
     Parameters
     ----------

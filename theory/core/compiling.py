@@ -1,4 +1,4 @@
-"""Say that kernels are being compiled: of what, how many, since when, and where they are stored."""
+"""Messages while kernels are compiled: for what, how many, for how long, and where they are stored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONTAINERS = tuple(f"{NAME}.{part}" for part in ("methods.", "compressors.base",
 
 
 class Announcer(Listener):
-    """A line at once in a terminal, and every few seconds anywhere; in a notebook one line, until the cell ends."""
+    """Prints a line at once in a terminal, then every few seconds; a notebook shows one line until the cell ends."""
 
     def __init__(self) -> None:
         self._whats: dict[str, None] = {}
@@ -36,7 +36,7 @@ class Announcer(Listener):
         register("numba:compile", self)
 
     def kernel(self, what: str, folder: Path | None, stored: bool) -> None:
-        """Note a kernel that is compiled now."""
+        """Note that a kernel is being compiled."""
         rank = next((os.environ[name] for name in RANKS if name in os.environ), "0")
         progress = os.environ.get("THEORY_PROGRESS")
         if progress == "0" or (progress is None and "PYTEST_CURRENT_TEST" in os.environ) or rank != "0":
@@ -105,7 +105,7 @@ class Announcer(Listener):
 
 
 def _piece(signature: Any) -> str:
-    """Whose kernel has this signature: class of the first argument, or of its first field if that is a pointer."""
+    """The class of a kernel: that of its first argument, or of the argument's first field if that is a pointer."""
     first = signature[0] if isinstance(signature, (tuple, list)) and signature else None
     if isinstance(first, cast(Any, types).CPointer):
         first = next(iter(getattr(first.dtype, "types", ())), None)
@@ -117,13 +117,13 @@ _tellers: list[Callable[[str, Path | None, bool], object]] = [Announcer().kernel
 
 
 def tell(signature: object, folder: Path | None, stored: bool) -> None:
-    """Say that a kernel with this signature is not found and is compiled now."""
+    """Report that a kernel with this signature is not in the cache and is being compiled."""
     for teller in _tellers:
         teller(_piece(signature), folder, stored)
 
 
 def when_compiling(tell: Callable[[str, Path | None, bool], object] | None) -> None:
-    """Call ``tell(what, folder, stored)`` when a kernel is not found in the cache; None: no call.
+    """Call ``tell(what, folder, stored)`` when a kernel is not found in the cache; with None nothing is called.
 
     By default lines are printed on standard error, or displayed in a notebook.
 
@@ -135,7 +135,7 @@ def when_compiling(tell: Callable[[str, Path | None, bool], object] | None) -> N
 
     Examples
     --------
-    >>> when_compiling(None)  # from now on nobody is told
+    >>> when_compiling(None)  # no messages from now on
     """
     told: set[str] = set()
 

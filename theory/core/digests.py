@@ -1,4 +1,4 @@
-"""Digests of values and of the code that a user wrote, which tell whether two runs are the same."""
+"""Digests of values and of a user's code, by which two runs are recognized as the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 from .fingerprints import PACKAGE
 from .private_files import map_of
 
-# the package's own code has a digest of its own in a run's description, and libraries have versions
+# in a run's description the package's own code has a separate digest, and libraries have versions
 LIBRARIES = (PACKAGE, *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")))
 INSTALLED = {"site-packages", "dist-packages"}
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice, np.generic, np.dtype, enum.Enum)
@@ -32,9 +32,10 @@ def _is_own(file: str) -> bool:
 
 
 class _Digest:
-    """Takes in values; functions of the user by code, defaults and plain numbers in closures.
+    """Collects values; a user's functions are identified by code, defaults and plain numbers in closures.
 
-    ``deep``: also all else in closures, the globals that they name, and what objects and classes of the user have.
+    With ``deep``, also by everything else in closures, the globals that they name, and the contents of the user's
+    objects and classes.
     """
 
     def __init__(self, deep: bool) -> None:
@@ -45,12 +46,12 @@ class _Digest:
         self._numbers: dict[int, tuple[int, Any]] = {}  # dicts and lists that were taken in
 
     def feed(self, value: Any, where: str = "the value") -> None:
-        """Take in a value; ``where`` is the name under which it is listed if it cannot be compared."""
+        """Add a value; ``where`` is the name under which it is listed if it cannot be compared."""
         update = self.sha.update
         value = getattr(value, "py_func", value)
         if isinstance(value, tuple):
             update(f"{type(value).__module__}.{type(value).__qualname__}({len(value)}".encode())
-            if self._deep and _is_own_class(type(value)):  # a setting of the user: what it does is in its class
+            if self._deep and _is_own_class(type(value)):  # a setting of the user: its behaviour is in its class
                 self.feed(type(value), where)
             for name, part in zip(getattr(value, "_fields", [where] * len(value)), value, strict=True):
                 self.feed(part, name)
@@ -89,7 +90,7 @@ class _Digest:
             self.unknown.append(f"{where} ({type(value).__name__})")
 
     def _inside(self, value: Any, where: str) -> None:
-        """Take in a dict or a list, which may contain itself."""
+        """Add a dict or a list, which may contain itself."""
         if id(value) in self._numbers:
             self.sha.update(f"number {self._numbers[id(value)][0]};".encode())
             return
@@ -104,7 +105,7 @@ class _Digest:
             del self._numbers[id(value)]
 
     def _sorted(self, values: Any, where: str) -> list:
-        """Keys of a dict or members of a set, in an order that every process has."""
+        """Keys of a dict or members of a set, in an order that is the same in every process."""
         listed = sorted(values, key=repr)
         if self._deep and any(" at 0x" in repr(value) for value in listed):
             self.unknown.append(f"{where} (keys without an order)")
@@ -142,7 +143,7 @@ class _Digest:
                             self.feed(vars(value)[inner], f"{name}.{inner}")
 
     def _code(self, code: types.CodeType) -> list[str]:
-        """Take in a code object; the names in it and in those inside it."""
+        """Add a code object; return the names in it and in those inside it."""
         names = list(code.co_names)
         self.sha.update(code.co_code + " ".join(code.co_names).encode())
         for constant in code.co_consts:
@@ -172,7 +173,7 @@ def _is_own_class(cls: type) -> bool:
 
 
 def deep_digest(value: object) -> tuple[str, list[str]]:
-    """A digest that includes all that a user's functions and classes name, and the names of what cannot be compared."""
+    """A digest of all that a user's functions and classes name, and the names of objects that cannot be compared."""
     made = _Digest(deep=True)
     try:
         made.feed(value)
@@ -184,7 +185,7 @@ def deep_digest(value: object) -> tuple[str, list[str]]:
 def digest(value: object) -> str:
     """Type-sensitive digest of a value made of numbers, strings, arrays, tuples, dicts and functions.
 
-    What functions name beside plain numbers is not in it: the ranks of a run may have other objects there.
+    It does not cover what functions name besides plain numbers: these objects may differ between the ranks of a run.
 
     >>> digest((1, 2.0)) == digest((1, 2))
     False

@@ -1,8 +1,8 @@
-"""What a kernel is made of, as it is in this process: code, constants, defaults, closures, options, fields.
+"""The parts that a kernel in this process was compiled from: code, constants, defaults, closures, options, fields.
 
-From a function one reaches whatever its code names: other kernels, intrinsics, classes, constants, also those in its
-defaults and in its closure.  All of it that is the package's own is compared, so that stored machine code runs only if
-it would be compiled from the same things again.  Line numbers, comments and docstrings are not among them.
+A function's code, defaults and closure name other kernels, intrinsics, classes and constants.  All of them that belong
+to the package are compared, so that stored machine code runs only if it would be compiled from the same parts again.
+Line numbers, comments and docstrings are not compared.
 
 Which implementation a generic runs depends on types; these *choices* are recorded while compiling.
 """
@@ -31,9 +31,9 @@ generics: dict[str, Any] = {}  # by module and name; `generic` adds each
 
 
 class Node(NamedTuple):
-    """A function, kernel or class: what is its own, which others it names, and its file in the package.
+    """A function, kernel or class: its own content, the nodes that it names, and its file in the package.
 
-    ``own`` is empty if it names an object of which nothing is known here.
+    ``own`` is empty if it names an object of an unknown kind.
     """
 
     own: bytes
@@ -68,7 +68,7 @@ SHAPING = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR  # 
 
 
 def code_text(code: python.CodeType) -> str:
-    """All of a code object that shapes what it does: no positions, names of files, or docstrings."""
+    """The parts of a code object that determine its behaviour, without positions, file names and docstrings."""
     constants = list(code.co_consts)
     if sys.version_info >= (3, 14):
         documented = bool(code.co_flags & HAS_DOCSTRING)
@@ -109,7 +109,7 @@ def _digest(data: bytes) -> str:
 
 
 class _Content:
-    """Collects the text of a node, and which others it names."""
+    """Collects the text of a node, and the nodes that it names."""
 
     def __init__(self) -> None:
         self.text: list[str] = []
@@ -117,7 +117,7 @@ class _Content:
         self.others: list[Any] = []
 
     def add(self, value: Any, names: Iterable[str] = ()) -> None:
-        """Add a value; of a module of the package, what these names are in it."""
+        """Add a value; of a module of the package, add the values of these names."""
         say = self.text.append
         if isinstance(value, enum.Enum):
             say(f"{name_of(type(value))}.{value.name}")
@@ -204,7 +204,7 @@ class _Content:
                 self.add(function.__globals__[name], names)
 
     def class_(self, cls: type) -> None:
-        """Add fields and their types and defaults; of an enumeration its members, of another class its functions."""
+        """Add fields with types and defaults; of an enumeration add its members, of any other class its functions."""
         self.text += [name_of(cls), *(name_of(base) for base in cls.__mro__)]
         fields = getattr(cls, "_fields", None)
         if fields is not None:
@@ -237,7 +237,7 @@ def node(thing: Any) -> Node:
 
 
 def reached(roots: Iterable[Any], look: Callable[[Any], Node] = node) -> dict[Any, Node]:
-    """All that one reaches from some functions, kernels and classes, in a fixed order."""
+    """All nodes that can be reached from some functions, kernels and classes, in a fixed order."""
     found: dict[Any, Node] = {}
     ahead = list(roots)[::-1]
     while ahead:
@@ -249,7 +249,7 @@ def reached(roots: Iterable[Any], look: Callable[[Any], Node] = node) -> dict[An
 
 
 def state_of(found: dict[Any, Node]) -> str | None:
-    """Digest of what was reached, and of who names whom; None if something in it is unknown."""
+    """Digest of the nodes reached and of the references between them; None if something in them is unknown."""
     if not all(own for own, _, _ in found.values()):
         return None
     number = {thing: i for i, thing in enumerate(found)}

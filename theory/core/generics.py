@@ -41,7 +41,7 @@ _waiting: dict[str, list[tuple[type, Callable[..., Any]]]] = {}  # functions of 
 
 
 def _known(name: str, register: Register) -> None:
-    """From now on class bodies register with this generic; those that came before it do so now."""
+    """Register class bodies with this generic from now on, and those that were defined before it now."""
     GENERICS[name] = register
     for cls, function in _waiting.pop(name, ()):
         register(cls, function)
@@ -92,7 +92,7 @@ def generic(
         Whether calls from Python run the implementation uncompiled: for short sums that take longer to compile than to
         run.
     counted : bool
-        False for what creates, stores and returns no array: then it is compiled without reference counts, as with
+        False if it neither creates, stores nor returns an array: it is then compiled without reference counts, as with
         :func:`uncounted`.
 
     Returns
@@ -155,7 +155,7 @@ def generic(
     _known(name, lambda cls, function: register(cls)(function))
     made.implements = lambda cls: cls in table or fallback is not None
     options = {"error_model": "numpy", "forceinline": inline} | OPTIONS
-    if not inline:  # else a caller without reference counts would pass that on, also to what allocates
+    if not inline:  # else a caller without reference counts would pass this on to code that allocates arrays
         options["_nrt"] = True
     if not counted:
         options["_nrt"] = False
@@ -196,8 +196,8 @@ def python_generic(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
 def registers(cls: Class) -> Class:
     """Class decorator: a function in the body that is named like a generic is its implementation for this class.
 
-    Its first parameter is the setting and must not be called ``self``, which is for methods.  :func:`setting` does the
-    same.
+    Its first parameter is the setting and must not be called ``self``, which marks methods.  :func:`setting` also
+    registers such functions.
 
     Parameters
     ----------
@@ -232,15 +232,15 @@ def registers(cls: Class) -> Class:
 
 
 def inherits(*bodies: type) -> Callable[[Class], Class]:
-    """Class decorator: the functions in these bodies are this class's implementations of generics, too.
+    """Class decorator: add the functions in these bodies to this class's implementations of generics.
 
-    A NamedTuple has no base classes; this is how several share functions.  What the class itself defines, or a body
-    before, stays.
+    A NamedTuple has no base classes; this decorator lets several share functions.  Definitions in the class itself, or
+    in an earlier body, take precedence.
 
     Parameters
     ----------
     *bodies : type
-        Classes of nothing but functions that are named like generics.
+        Classes that contain only functions named like generics.
 
     Returns
     -------

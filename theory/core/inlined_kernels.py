@@ -1,9 +1,9 @@
-"""Kernels compiled for inlining into other kernels, without what only a call from Python or C needs.
+"""Kernels compiled for inlining into other kernels, without the parts that only a call from Python or C needs.
 
-Numba compiles whatever a kernel calls as if Python might call it, too: with two wrappers for calls from Python and from
-C, as machine code of its own, and once more for every literal that a caller passes.  Callers inline the kernel, so none
-of this ever runs, yet it takes longer than compiling the kernel itself.  :func:`callee_of` leaves it out; what Python
-calls is compiled as usual. A kernel of the package must not be recursive.
+Numba compiles every function that a kernel calls as if Python might also call it: with wrappers for calls from Python
+and from C, as separate machine code, and once more for every literal that a caller passes.  Callers inline the kernel,
+so none of this ever runs, yet it takes longer than compiling the kernel itself.  :func:`callee_of` omits it; kernels
+that Python calls are compiled as usual.  A kernel of the package must not be recursive.
 
 This uses parts of Numba that may change: with an untested version, everything is compiled the standard way, which takes
 longer and gives the same results.
@@ -22,9 +22,10 @@ from .numba_private import NEWEST, OLDEST, Compiler, JITCodeLibrary, compile_res
 
 
 class Recorded(Compiler):
-    """Numba's compiler; the library that it makes knows which implementations it called and what it was compiled from.
+    """Numba's compiler; its library records which implementations were called and what it was compiled from.
 
-    ``library.recorded`` has pairs of a generic and a class, by name, and code objects: also those of what is linked in.
+    ``library.recorded`` contains pairs of a generic and a class, by name, and code objects, including those of linked
+    libraries.
     """
 
     def compile_extra(self, func: Any) -> Any:
@@ -45,7 +46,7 @@ class Recorded(Compiler):
 
 
 def choices_of(library: Any) -> tuple[frozenset, frozenset]:
-    """What was recorded for a library: of its own, else of those that were linked into it."""
+    """What was recorded for a library, or else for the libraries that were linked into it."""
     own = getattr(library, "recorded", None)
     if own is not None:
         return own
@@ -97,7 +98,7 @@ class _Compiler(Recorded):
 
 
 def rebuild_callee(target_context: Any, payload: Any) -> Any:
-    """Make a compiled callee of what was stored, as Numba does for kernels."""
+    """Restore a compiled callee from its stored form, as Numba does for kernels."""
     (name, _, code), fndesc, environment, signature, objectmode, lifted, annotation, reload_init, _ = payload
     library = _Callee(target_context.codegen(), name)
     library._final_module = llvm.parse_bitcode(code)

@@ -1,7 +1,7 @@
 """Ctrl-C between stretches of compiled work, and waiting for other ranks.
 
-Ctrl-C is heard between stretches of compiled work, and never while a function is compiled.  Waiting occupies no
-processor where ranks share it; others may read what is waited for.
+Ctrl-C is handled between stretches of compiled work, and never while a function is compiled.  Waiting occupies no
+processor that ranks share; other threads can read what the process waits for.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Stretches:
         self.stopped, self._pace = stopped or threading.Event(), 64
 
     def over(self, start: int, stop: int, work: Callable[[int, int], int | None]) -> None:
-        """Call ``work(start, end)`` until all is done; it may return an earlier end."""
+        """Call ``work(start, end)`` until all rounds are done; it may return an earlier end."""
         while start < stop:
             if self.stopped.is_set():
                 raise Stopped
@@ -61,7 +61,7 @@ def in_threads(
 
 
 class _Heard:
-    """A handler that remembers."""
+    """A signal handler that records the signal."""
 
     def __init__(self) -> None:
         self.signals: list[int] = []
@@ -72,7 +72,7 @@ class _Heard:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Context that delays Ctrl-C to its end: an interrupted compilation leaves half a function."""
+    """Context that delays Ctrl-C to its end, since an interrupted compilation leaves an incomplete function."""
     before, heard = signal.getsignal(signal.SIGINT), _Heard()
     nested = isinstance(before, _Heard)  # a function that is compiled for another one
     if threading.current_thread() is not threading.main_thread() or not callable(before) or nested:
@@ -91,7 +91,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 class Patience(NamedTuple):
-    """How to wait: so many polls, between which others may run, then naps of so many seconds between polls."""
+    """How to wait: a number of polls, between which others may run, and then the seconds of sleep between polls."""
 
     polls: int
     nap: float
@@ -99,7 +99,7 @@ class Patience(NamedTuple):
 
 # 8 ranks on 2 cores exchange 3 to 5 times faster than with blocking calls; with fewer polls half as fast
 IN_ROUNDS = Patience(1000, 5e-5)
-# rank 0 evaluates f while 7 wait: with 1,000 polls of each that takes half as long again
+# rank 0 evaluates f while 7 ranks wait: with 1,000 polls of each the evaluation takes 1.5 times as long
 AT_RECORDS = Patience(300, 5e-5)
 
 LONG = Patience(300, 0.001)  # for seconds
@@ -109,7 +109,7 @@ _give_way = getattr(os, "sched_yield", lambda: time.sleep(0))  # not available o
 
 
 class Present:
-    """What this process waits for now, for a thread that reads it: ``since`` is 0 where it does not wait."""
+    """What this process is waiting for, to be read by another thread; ``since`` is 0 if it is not waiting."""
 
     __slots__ = ("count", "since", "what")
 
@@ -117,7 +117,7 @@ class Present:
         self.count, self.since, self.what = 0, 0.0, ""
 
     def begin(self, what: str) -> None:
-        """From here on it waits."""
+        """Begin to wait."""
         self.count, self.what, self.since = self.count + 1, what, time.monotonic()
 
 

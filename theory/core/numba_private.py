@@ -1,4 +1,4 @@
-"""All of Numba that is not its public interface, in one place: what a new version may take away or change.
+"""All uses of Numba's private interface, in one place: a new version may remove or change it.
 
 ``pyproject.toml`` allows the versions of Numba with which the tests have passed.  `OLDEST` and `NEWEST` are the first
 and the last of them; with any other, :mod:`theory.core.inlined_kernels` compiles the standard way, and
@@ -55,8 +55,8 @@ class _Random:
         return int.from_bytes(os.urandom(6), "little")
 
 
-# Numbers of functions are in the names of their machine code.  Numba counts, so that closures with one name, of which
-# one is loaded and one is compiled, or which two processes have stored, could get the same, and one run for the other.
+# The name of machine code contains the number of its function.  Numba counts functions in each process, so two closures
+# of one name (one loaded and one compiled, or stored by two processes) could get the same number and be confused.
 FunctionIdentity._unique_ids = _Random()
 
 used: dict[Any, tuple[str, ...]] = {  # beside the names above, and attributes of instances

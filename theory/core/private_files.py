@@ -1,11 +1,11 @@
 """The user's cache folder, files that are whole or absent, and maps of files that were checked.
 
-The folder is private, so that nobody else decides what runs.  Compiled code is pickled, so reading it is as good as
-running it.  A folder is used only if it is one, belongs to this user and can be written by nobody else.  A file has a
-checksum, which is compared before anything in it is read; it is written under another name, flushed to the disk and
-renamed, so that two processes never see half of it.
+The folder is private, because compiled code is pickled, and whoever can write a pickled file can run code when it is
+read.  A folder is used only if it belongs to this user and nobody else can write to it.  A file has a checksum, which
+is compared before anything in it is read; it is written under another name, flushed to the disk and renamed, so that no
+process ever sees an incomplete file.
 
-A map of a file that was checked has its digest, and what else is known of it, without reading it again.
+A map of a checked file keeps the file's digest and other known properties, so that it need not be read again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _said: set[str] = set()
 
 
 def say_once(text: str) -> None:
-    """Write a line to standard error, the first time in this process."""
+    """Write a line to standard error, once in this process."""
     if text not in _said and sys.stderr is not None:
         print(f"theory: {text}", file=sys.stderr, flush=True)
     _said.add(text)
@@ -61,7 +61,7 @@ def unsafe(path: Path) -> str | None:
 
 
 def private_folder(path: Path) -> str | None:
-    """Make a folder and the levels above that are missing, with mode 0700: None, or why it cannot be used."""
+    """Make a folder and its missing parents with mode 0700; return None, or why it cannot be used."""
     try:
         for level in (*reversed(path.parents), path):
             if not level.exists() and not level.is_symlink():
@@ -93,7 +93,7 @@ def cache_root() -> Path | None:
 
 @functools.cache
 def _usable(wanted: Path | None) -> Path | None:
-    """The folder itself, or the temporary one; one line says which, and why."""
+    """The folder itself or the temporary one; in the latter case a line states the reason."""
     why = "there is no home folder" if wanted is None else _refused(wanted)
     if why is None:
         return wanted
@@ -110,7 +110,7 @@ def _usable(wanted: Path | None) -> Path | None:
 
 
 def _refused(root: Path) -> str | None:
-    """Which folder is not private, and why; the parts that are there are looked at, too."""
+    """Which folder is not private, and why; existing subfolders are also checked."""
     for folder, why in ((root, private_folder(root)), *((root / part, unsafe(root / part)) for part in PARTS)):
         if why is not None:
             return f"{folder} {why}"
@@ -118,20 +118,20 @@ def _refused(root: Path) -> str | None:
 
 
 def _remove(folder: Path, process: int) -> None:
-    """Remove a folder that only this process knows; not in a child, for which it stays."""
+    """Remove a folder that only this process knows; a child process does not remove it."""
     if os.getpid() == process:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def write(path: Path, about: Any, content: bytes = b"") -> bool:
-    """Write a file: a value that JSON has, and bytes.  False if that is impossible, which is said once.
+    """Write a file with a JSON value and bytes; return False if that is impossible, which is reported once.
 
     Parameters
     ----------
     path : Path
-        In a private folder, which is made if it is missing.
+        Path in a private folder, which is made if it is missing.
     about : object
-        What `read` gives back first.
+        The first value that `read` returns.
     content : bytes
 
     Returns
@@ -153,18 +153,18 @@ def write(path: Path, about: Any, content: bytes = b"") -> bool:
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        say_once(f"{path.parent.parent} cannot be written ({error.strerror}): goes on without storing")
+        say_once(f"{path.parent.parent} cannot be written ({error.strerror}): continues without storing")
         return False
     return True
 
 
 def read(path: Path) -> tuple[Any, bytes] | None:
-    """What `write` wrote, or None: there is no such file, or it is damaged, which a line names."""
+    """What `write` wrote; None if there is no such file or if it is damaged, which is reported."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
             about = os.fstat(file.fileno())
             if about.st_uid != os.geteuid() or about.st_mode & 0o022:
-                return None  # somebody else's, or changed by somebody else
+                return None  # of another user, or changed by one
             data = file.read()
     except OSError:
         return None
@@ -181,7 +181,7 @@ def read(path: Path) -> tuple[Any, bytes] | None:
 
 
 class KnownRows(NamedTuple):
-    """What is known of the rows whose entries are a checked map: that they are finite, and these.
+    """Properties of rows whose entries are a checked map: the entries are finite, and the following is known.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class KnownRows(NamedTuple):
 class Mapped(np.memmap):
     """A read-only map of a whole file, with the ``checksum`` of its bytes and the ``rows`` whose entries they are.
 
-    Whoever makes it has checked the bytes, or leaves that to those who read the same file.
+    The bytes have been checked by the code that makes the map, or are checked by others who read the same file.
     """
 
     checksum: str = ""
@@ -221,7 +221,7 @@ def map_file(path: Path, dtype: DTypeLike, shape: tuple[int, ...], checksum: str
 
 
 def map_of(array: Any) -> Mapped | None:
-    """The map of which an array is the whole, whatever the name of its type; None for any other array."""
+    """The map that an array covers completely, whatever the name of its type; None for any other array."""
     base = getattr(array, "base", None)
     while type(base) is np.ndarray:  # a view of a view
         base = base.base
@@ -231,7 +231,7 @@ def map_of(array: Any) -> Mapped | None:
 
 
 def known_rows(X: Any) -> KnownRows | None:
-    """What is known of a SciPy matrix by rows or a dense array, if all of it is a checked map."""
+    """The known rows of a SciPy CSR matrix or a dense array, if all of it is a checked map."""
     entries = map_of(getattr(X, "data", None) if hasattr(X, "indptr") else X)
     known = None if entries is None else entries.rows
     if known is None or X.shape[1] != known.columns:

@@ -1,8 +1,8 @@
 """Stateless random streams: a key names a stream, an index names a draw; numbers, normal numbers, permutations.
 
 ``key(seed, "rounding", worker, step)`` is a 64-bit name; ``uniform(key, i)`` is the i-th number of that stream.  So a
-draw depends only on its purpose, never on earlier draws, on the rank or on the order.  Normal numbers are made one at a
-time, or many at once; permutations depend on a key alone.
+draw depends only on its purpose, and never on earlier draws, on the rank or on the order.  Normal numbers are generated
+one at a time or many at once; permutations depend only on a key.
 
 The generator is Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2,
 3", SC 2011); the tests compare it with the known answers published with Random123.
@@ -282,8 +282,8 @@ def integer(stream, i, n):
     return np.int64(((draw >> u64(32)) * n + low) >> u64(32))
 
 
-# The logarithm and the cosine are written out, with the polynomials of fdlibm, to within two units in the last place:
-# they then vectorize and are the same on every machine, unlike a system's own.
+# The logarithm and the cosine are computed with the polynomials of fdlibm, with errors of at most two units in the last
+# place: unlike the system's functions, they vectorize and are the same on every machine.
 
 LOG2_HIGH, LOG2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2, split
 

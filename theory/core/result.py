@@ -1,7 +1,7 @@
 """Results of runs and solvers, and the mean of a few repetitions with its interval.
 
-A result is a dictionary whose entries are attributes, with a history with named columns.  The mean of a few repetitions
-is what tables, figures and rows show of several seeds.
+A result is a dictionary whose entries are attributes; its history has named columns.  For several seeds, tables,
+figures and rows show the mean of the repetitions.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class History(np.ndarray):
         return tuple(self.dtype.names or ())
 
     def to_pandas(self) -> Any:
-        """The history as a ``pandas.DataFrame``, its index being the step.
+        """The history as a ``pandas.DataFrame`` indexed by the step.
 
         Returns
         -------
@@ -110,7 +110,7 @@ class History(np.ndarray):
 
 
 class Result(dict):
-    """A dictionary whose entries are attributes, like SciPy's ``OptimizeResult``, whose names it has.
+    """A dictionary whose entries are attributes, like SciPy's ``OptimizeResult``, with the same names.
 
     Further fields are documented where they are set: :func:`theory.run`, :func:`theory.solve` etc.
 
@@ -130,7 +130,7 @@ class Result(dict):
     success : bool
         Whether it completed.
     status : int
-        0 if it did.
+        0 if it completed.
     message : str
         How it ended.
 
@@ -174,7 +174,7 @@ class Result(dict):
         return "\n".join(f"{name:>{width}}: {text}" for name, text in rows) or "Result()"
 
     def save(self, path: str | Path) -> None:
-        """Save in a folder of NumPy files, for :func:`theory.load_result`; what was saved there before is replaced.
+        """Save in a folder of NumPy files, for :func:`theory.load_result`; an earlier result in it is replaced.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class Result(dict):
         store(Path(path), {"result": 1, **told}, entries)
 
     def _stored(self) -> tuple[dict, list]:
-        """What a manifest says of the result, and its arrays."""
+        """The description of the result in a manifest, and its arrays."""
         plain, arrays, state = {}, [], None
         for name, value in self.items():
             value = value.item() if isinstance(value, np.generic) else value
@@ -237,7 +237,7 @@ MAKERS = {
 
 
 def collection(name: str) -> Callable[[type], type]:
-    """Class decorator: several results that are saved together; its ``loaded(plain, results)`` makes one again."""
+    """Class decorator: several results that are saved together; its ``loaded(plain, results)`` restores them."""
 
     def decorate(cls: type) -> type:
         COLLECTIONS[name] = cls
@@ -247,7 +247,7 @@ def collection(name: str) -> Callable[[type], type]:
 
 
 def save_several(path: str | Path, name: str, plain: dict, results: Iterable[Result]) -> None:
-    """Save several results in one folder, with what else the collection of this name knows, for `load_result`."""
+    """Save several results in one folder, with the other fields of the collection of this name, for `load_result`."""
     stored = [result._stored() for result in results]
     entries = [({**about, "member": k}, array) for k, (_, arrays) in enumerate(stored) for about, array in arrays]
     store(Path(path), {"results": [told for told, _ in stored], "collection": name, "plain": plain}, entries)
@@ -264,13 +264,13 @@ def load_result(path: str | Path) -> Any:
     Returns
     -------
     Result
-        With the same fields; those of `theory.run` can be given as ``resume``.  What `run` with several seeds or
-        `compare` returned is read as that.
+        With the same fields; a result of `theory.run` can be given as ``resume``.  Results of `run` with several seeds,
+        or of `compare`, are returned as such.
 
     Raises
     ------
     ValueError
-        If the folder is not whole, has other bytes than were written, or no result.
+        If the folder is incomplete or damaged, or contains no result.
 
     Examples
     --------

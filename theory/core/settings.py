@@ -28,7 +28,7 @@ _CONVERT = {"int": int, "float": float, "bool": bool, "str": str}
 
 
 def require(condition: object, name: str, got: object, allowed: str, error: type[Exception] = ValueError) -> None:
-    """Raise ``error`` that names the argument, its value and what is allowed, unless ``condition`` holds.
+    """Raise an ``error`` that names the argument, its value and the allowed values, unless ``condition`` holds.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def require(condition: object, name: str, got: object, allowed: str, error: type
 
 
 def shown(value: object) -> str:
-    """What an error says of a value: its repr, of which a long one is cut."""
+    """A value as an error shows it: its repr, shortened if it is long."""
     try:
         text = repr(value)
     except ValueError:  # Python refuses to write integers of thousands of digits
@@ -64,7 +64,7 @@ def shown(value: object) -> str:
 
 
 def is_whole(value: object) -> bool:
-    """Whether a value is an integer, of Python or NumPy; True and False are none."""
+    """Whether a value is an integer of Python or NumPy; True and False are not integers."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
@@ -90,7 +90,7 @@ def _convert(name: str, hint: str, value: Any) -> Any:
 
 
 class SettingType(type):
-    """The class of settings: `help` and completion show what a setting has, and not the methods of a tuple."""
+    """The class of settings: `help` and completion show a setting's own attributes, and not the methods of a tuple."""
 
     def __dir__(cls) -> list[str]:
         hidden = set(dir(tuple)) - {"__doc__", "__module__"}
@@ -99,7 +99,7 @@ class SettingType(type):
 
 
 def _spelled(klass: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as fields: a class may know other ways to write them; names of no field are refused."""
+    """The arguments as fields: a class may accept other ways to write them; unknown names are refused."""
     if hasattr(klass, "other_arguments") and not set(given) <= set(klass._fields):
         given = klass.other_arguments(dict(given))
     for name in given:
@@ -111,7 +111,7 @@ def _spelled(klass: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def known_keywords(function: F) -> F:
-    """Decorator: a keyword that the function does not know is refused with the nearest one that it does.
+    """Decorator: an unknown keyword is refused, and the error names the nearest known one.
 
     >>> @known_keywords
     ... def twice(*, number=1):
@@ -131,7 +131,7 @@ def known_keywords(function: F) -> F:
 
 
 def check_keywords(called: str, given: dict[str, Any], *functions: Callable[..., Any]) -> None:
-    """Refuse keywords that none of these functions has, with the nearest one that they have."""
+    """Refuse keywords that none of these functions has; the error names the nearest known one."""
     several = [p for function in functions for p in inspect.signature(function).parameters.values()]
     names = tuple(p.name for p in several if p.kind is not p.VAR_KEYWORD)
     _spelled(SimpleNamespace(__name__=called, _fields=names), given)
@@ -198,7 +198,7 @@ def setting(cls: type[T]) -> type[T]:
         ...
     ValueError: k: got 0, allowed: an integer, at least 1
     """
-    # a NamedTuple, whose methods are replaced; the class of a class can only be chosen when it is made
+    # a NamedTuple with replaced methods; a metaclass can only be chosen when the class is made
     members = {name: value for name, value in vars(cls).items() if name != "__orig_bases__"}  # else cloudpickle fails
     made = cast(Any, SettingType(cls.__name__, cls.__bases__, members))
     make = made.__new__
@@ -230,7 +230,7 @@ def setting(cls: type[T]) -> type[T]:
 
 
 def constructed(value: Any) -> Any:
-    """The same setting, made by its class again: what `_replace` has put into it, or into its parts, is checked.
+    """Construct the setting again by its class, so that values set by `_replace`, also in its parts, are checked.
 
     >>> from typing import NamedTuple
     >>> @setting
@@ -245,9 +245,9 @@ def constructed(value: Any) -> Any:
 
 
 def traits(**stated: object) -> Callable[[type[T]], type[T]]:
-    """Class decorator: what a class states of itself, as attributes that are no fields.
+    """Class decorator: properties of a class as attributes that are not fields.
 
-    In the body of a NamedTuple ``sparse_rows = True`` does the same; type checkers take that for a field.
+    In the body of a NamedTuple ``sparse_rows = True`` has the same effect, but type checkers take it for a field.
 
     Parameters
     ----------

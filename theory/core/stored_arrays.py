@@ -1,11 +1,11 @@
 """The state of a run as named arrays, and folders of arrays with checksums.
 
-The state of a run is made of arrays in pieces, in memory or in a folder.  A *piece* is what one process has of an
-array: it states along which axis, and from where on.
+The state of a run consists of arrays in pieces, in memory or in a folder.  A *piece* is the part of an array that one
+process has; it states the axis and the first row.
 
-A folder has NumPy files with checksums, and a manifest that is written last; no pickle.  It is written beside its
-place, each file on disk before the manifest, and renamed when it is whole.  So one that has its name is complete, and
-whatever was interrupted has none.
+A folder contains NumPy files with checksums, and a manifest that is written last; nothing is pickled.  It is written
+under a temporary name, with each file on disk before the manifest, and renamed when it is complete.  So a folder with
+its final name is complete, and an interrupted one never gets that name.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .settings import require
 
 
 class About:
-    """What a run is: described when it is asked for the first time, or sent to another process.
+    """The description of a run; it is made at first use, or when it is sent to another process.
 
     Parameters
     ----------
     describe : callable or dict
-        Returns the description; or that itself.
+        Returns the description; or the description itself.
     """
 
     def __init__(self, describe: Callable[[], dict] | dict) -> None:
@@ -78,12 +78,12 @@ class State(NamedTuple):
     Attributes
     ----------
     about : callable
-        Returns what the run is, for comparison with the one that goes on; see `differences`.
+        Returns the description of the run, for comparison with the run that continues; see `differences`.
     rounds : int
     notes : dict
-        Numbers beside the arrays, in JSON: seconds, rounds between two rows of the history, what a callback keeps.
+        Numbers that are stored as JSON: seconds, rounds between two rows of the history, the state of a callback.
     pieces : dict
-        The pieces of each array that are known here.
+        The pieces of each array that this process has.
     """
 
     about: Callable[[], dict]
@@ -131,12 +131,12 @@ def _rows(array: np.ndarray, axis: int, start: int, stop: int) -> np.ndarray:
 
 
 def manifest_of(state: State) -> dict:
-    """What the manifest of a folder says of a state."""
+    """The manifest of a folder for a state."""
     return {"about": state.about(), "rounds": state.rounds, "notes": state.notes}
 
 
 def entries_of(state: State, shared: bool = True) -> list[tuple[dict, np.ndarray]]:
-    """The arrays of a state for :func:`theory.core.stored_arrays.add`, with or without what all have."""
+    """The arrays of a state for :func:`theory.core.stored_arrays.add`, with or without those all processes have."""
     return [
         ({"piece": name, "axis": piece.axis, "first": piece.first, "shared": piece.shared}, piece.read())
         for name, pieces in state.pieces.items()
@@ -146,7 +146,7 @@ def entries_of(state: State, shared: bool = True) -> list[tuple[dict, np.ndarray
 
 
 def state_from(folder: Path, told: dict, entries: list[dict]) -> State:
-    """The state in a folder, from what the manifest says; each array is read, and checked, when it is needed."""
+    """The state in a folder, from its manifest; each array is read and checked when it is needed."""
     pieces: dict[str, list[Piece]] = {}
     for entry in entries:
         axis, read = entry["axis"], functools.partial(fetch, folder, entry)
@@ -159,7 +159,7 @@ def state_from(folder: Path, told: dict, entries: list[dict]) -> State:
 
 MANIFEST, WRITING, REPLACED = "manifest.json", ".writing", ".replaced"
 
-MARKER = ".theory-writes-this"  # in a folder that is not whole yet: whoever finds it may remove the folder
+MARKER = ".theory-writes-this"  # in an incomplete folder: any process that finds it may remove the folder
 
 OURS = re.compile(rb"[0-9a-f]{64}\n")  # how a manifest begins
 
@@ -167,7 +167,7 @@ OWN = re.compile(rf"{re.escape(MANIFEST)}|(rank\d{{5}}-)?\d{{4,}}\.npy")  # name
 
 
 class DamagedError(ValueError):
-    """A folder that is not whole, or has other bytes than were written; the message names the file."""
+    """A folder that is incomplete or damaged; the message names the file."""
 
 
 def _sync(path: Path) -> None:
@@ -192,14 +192,14 @@ def add(folder: Path, arrays: Iterable[tuple[dict, np.ndarray]], prefix: str = "
     folder : Path
         It exists.
     arrays : iterable of (dict, ndarray)
-        What the manifest says about an array, and the array.
+        The entry of an array in the manifest, and the array.
     prefix : str
-        Of the names of the files: no other process uses it.
+        Prefix of the file names; no other process uses it.
 
     Returns
     -------
     list of dict
-        For the manifest: what was given, with file, dtype, shape and checksum.
+        The given entries for the manifest, with file, dtype, shape and checksum.
     """
     entries = []
     for k, (about, array) in enumerate(arrays):
@@ -209,18 +209,18 @@ def add(folder: Path, arrays: Iterable[tuple[dict, np.ndarray]], prefix: str = "
         (folder / name).write_bytes(data)
         told = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": hashlib.sha256(data).hexdigest()}
         entries.append({**about, "file": name, **told})
-    for entry in entries:  # after all were written: the first waits, the others find little to do
+    for entry in entries:  # after all were written: the first call waits, the others have little to do
         _sync(folder / entry["file"])
     return entries
 
 
 def begin(final: Path) -> Path:
-    """An empty folder to write to beside ``final``, in place of one that an interrupted call has left.
+    """An empty folder next to ``final``, to write to; it replaces one that an interrupted call has left.
 
     Raises
     ------
     FileExistsError
-        If something else is there.
+        If something else has this name.
     """
     if foreign(final):
         raise FileExistsError(errno.EEXIST, "has files that were not written here", str(final))
@@ -234,7 +234,7 @@ def begin(final: Path) -> Path:
 
 
 def seal(writing: Path, final: Path, manifest: dict) -> None:
-    """Write the manifest, with a checksum of its own, and give the folder its final name; what had it is removed."""
+    """Write the manifest with its checksum, and give the folder its final name; an older one is removed."""
     text = json.dumps(manifest, indent=1, sort_keys=True)
     checksum = hashlib.sha256(text.encode()).hexdigest()
     (writing / MANIFEST).write_bytes(f"{checksum}\n{text}".encode())
@@ -243,7 +243,7 @@ def seal(writing: Path, final: Path, manifest: dict) -> None:
     _sync_names(writing)
     before = None
     if final.exists():  # a process that ends between the two renames leaves both
-        before = tempfile.mkdtemp(prefix=f".{final.name}.", suffix=REPLACED, dir=final.parent)  # a name nobody has
+        before = tempfile.mkdtemp(prefix=f".{final.name}.", suffix=REPLACED, dir=final.parent)  # an unused name
         os.rename(final, before)
     os.rename(writing, final)
     _sync_names(final.parent)
@@ -252,14 +252,14 @@ def seal(writing: Path, final: Path, manifest: dict) -> None:
 
 
 def foreign(place: Path) -> list[str]:
-    """What is there that was not written here, and would be lost with the folder."""
+    """The files that were not written by this package and would be lost with the folder."""
     if not place.exists() and not place.is_symlink():
         return []
     if not place.is_dir() or place.is_symlink():
         return [place.name]
     names = sorted(entry.name for entry in place.iterdir())
     others = [name for name in names if not OWN.fullmatch(name)]
-    if names and not others:  # numbered arrays are no mark: a manifest of ours begins with its checksum
+    if names and not others:  # numbered arrays are not a mark: a manifest of this package begins with its checksum
         with contextlib.suppress(OSError, DamagedError):
             if OURS.match(_content(place / MANIFEST)):
                 return []
@@ -268,7 +268,7 @@ def foreign(place: Path) -> list[str]:
 
 
 def store(final: Path, manifest: dict, arrays: Iterable[tuple[dict, np.ndarray]]) -> None:
-    """Write a folder from one process; ``OSError`` leaves nothing of it.
+    """Write a folder from one process; after an ``OSError`` nothing of it is left.
 
     Raises
     ------
@@ -299,10 +299,10 @@ def store(final: Path, manifest: dict, arrays: Iterable[tuple[dict, np.ndarray]]
 
 
 def _content(path: Path) -> bytes:
-    """What an ordinary file has; to read a pipe would wait for a writer."""
+    """The content of an ordinary file; reading a pipe would wait for a writer."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise DamagedError(f"{path} is no ordinary file")
+            raise DamagedError(f"{path} is not an ordinary file")
         return file.read()
 
 
@@ -339,7 +339,7 @@ def _is_entry(entry: Any) -> bool:
 
 
 def fetch(folder: Path, entry: dict) -> np.ndarray:
-    """The array of an entry of the manifest; ``DamagedError`` unless it is as it was written."""
+    """The array of an entry of the manifest; ``DamagedError`` if it is damaged."""
     path = folder / Path(entry["file"]).name
     try:
         data = _content(path)

@@ -1,9 +1,9 @@
-"""Stored machine code: a file for each kernel, signature and state of what it was compiled from.
+"""Stored machine code: a file for each kernel, signature and state of the source that it was compiled from.
 
-Numba notices only changes in the file of the function that it stores, not in what that function calls.  So a file has
-the digest of all that the kernel was compiled from (`fingerprints`): it is used if that is the same in this process,
-whatever else has changed.  What was compiled with an implementation from outside the package, in a notebook for
-example, is never stored.
+Numba notices only changes in the file of the function that it stores, not in the functions that it calls.  So a file
+contains the digest of everything that the kernel was compiled from (`fingerprints`): it is used if the digest is the
+same in this process, whatever else has changed.  Code that was compiled with an implementation from outside the
+package, for example in a notebook, is never stored.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _classes(tp: object) -> tuple[type, ...]:
 
 @functools.cache
 def _machine(codegen: Any) -> str:
-    """Digest of what else shapes compiled code: versions, processor, options, and how this package compiles."""
+    """Digest of what else determines compiled code: versions, processor, options, and how this package compiles."""
     here = vars(inlined_kernels)
     functions = [value for value in here.values() if getattr(value, "__module__", "") == here["__name__"]]
     functions += [value for cls in functions if isinstance(cls, type) for value in vars(cls).values()]
@@ -101,13 +101,13 @@ def _machine(codegen: Any) -> str:
 
 
 def _roots(function: Callable[..., Any], classes: Iterable[type], choices: Iterable[tuple[str, str]]) -> list[Any]:
-    """A kernel, classes in its signature, and the implementations that generics run now; None where there is none."""
+    """A kernel, the classes in its signature, and the current implementations of generics; None where there is none."""
     chosen = [generics[name].choose(cls) if name in generics else None for name, cls in choices]
     return [function, *classes, *chosen]
 
 
 class Stored(NullCache):
-    """Numba's interface to what is stored of a kernel: a file for each signature and each state of the source."""
+    """Numba's interface to the stored code of a kernel: a file for each signature and each state of the source."""
 
     def __init__(self, dispatcher: Any, rebuild: Callable[[Any, Any], Any], kind: str):
         self._dispatcher, self._rebuild, self._kind = dispatcher, rebuild, kind
@@ -127,7 +127,8 @@ class Stored(NullCache):
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Find the machine code for a signature, or None.
 
-        Numba imports all that it can compile, a fifth of a second and 20 MB, only for a kernel that is not found.
+        Only for a kernel that is not found does Numba import all that it can compile, which takes a fifth of a second
+        and 20 MB.
         """
         runtime.initialize(target_context)  # the functions that stored code calls
         is_external = _mentions_external(signature)
@@ -162,7 +163,7 @@ class Stored(NullCache):
                     continue
             try:
                 result = self._rebuild(target_context, pickle.loads(stored[1]))
-            except Exception as error:  # of the versions named in the folder, yet it does not load
+            except Exception as error:  # of the versions named in the folder, but it cannot be loaded
                 say_once(f"{folder / name} cannot be loaded ({type(error).__name__}): it is written again")
                 continue
             result.library.recorded = frozenset(choices), frozenset()
@@ -182,7 +183,7 @@ class Stored(NullCache):
         foreign = any(code not in known or file_of(code.co_filename) is None for code in compiled)
         dynamic = result.library.has_dynamic_globals or result.lifted
         state = state_of(found)
-        changed = state != state_of(reached(roots, node.__wrapped__))  # a constant was assigned since it was looked at
+        changed = state != state_of(reached(roots, node.__wrapped__))  # a constant was assigned after it was read
         if place is None or state is None or changed or foreign or dynamic or _mentions_external(signature):
             return
         folder, key = place
@@ -216,7 +217,7 @@ def _note(found: dict[Any, Node]) -> None:
 
 @functools.cache
 def _unusable(folder: Path) -> bool:
-    """Whether a folder of stored code is not to be trusted, which is said."""
+    """Whether a folder of stored code cannot be trusted; if so, this is reported."""
     if not folder.parent.exists():
         return False  # nothing is stored yet
     for level in (folder.parent, folder):
@@ -235,7 +236,7 @@ def _touch(path: Path) -> None:
 
 
 def _prune(folder: Path, key: str) -> None:
-    """Remove old states of a kernel; once a day what nobody used for a long time, and the oldest of too much."""
+    """Remove old states of a kernel; once a day also files long unused, and the oldest ones above the size limit."""
     with contextlib.suppress(OSError):
         states = sorted(folder.glob(f"{key}-*"), key=lambda path: path.stat().st_mtime)
         for path in states[:-MOST_STATES]:
@@ -250,7 +251,7 @@ def _prune(folder: Path, key: str) -> None:
 
 
 def prune(root: Path, days: float = MOST_DAYS, size: int = MOST_BYTES) -> None:
-    """Remove files below a folder that nobody used for so many days, and the oldest while there are too many bytes."""
+    """Remove files below a folder that were unused for so many days, and the oldest ones above a total size."""
     files, total = [], 0
     for folder, _, names in os.walk(root):
         for name in names:

@@ -1,4 +1,4 @@
-"""The subjects of the course: folders and modules of several subpackages have their names."""
+"""The subjects of the course, which are also names of folders and modules in several subpackages."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Generic access to vectors, and what a round function may hold without being able to break it.
+"""Generic access to vectors, and the handles and read-only arrays that a round function gets.
 
 Kernels do not depend on the storage of vectors.  A plain array stores its entries.  An iterate may be stored as scale
 times array, a memory as a sum of two parts (see :mod:`theory.methods.sparse`); they register their own implementations
 of the same generics.
 
-A round function holds handles, and arrays that can only be read.  Kernels are called by address and check no bounds, so
-they must never get an index, a length or a setting that a round function has changed.  What they need is inside a
-:class:`Handle`; what may be looked at is a read-only array.
+A round function gets handles and read-only arrays.  Kernels are called by address and check no bounds, so they must
+never get an index, a length or a setting that a round function has changed.  Their data are inside a :class:`Handle`; a
+round function can read arrays, but not write to them.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ dense_part = generic(
 scale_of = generic("scale_of", "scale_of(v) -> float: the scalar s with v = s * dense_part(v).", _scale_of)
 
 
-# --- What a round function may hold without being able to break it ---------------------------------------------------
+# --- Handles and read-only arrays for round functions ----------------------------------------------------------------
 
 
 class Handle:
-    """Stands for something that the run keeps; it has no field that could be replaced.
+    """A reference to an object of the run; it has no field that could be replaced.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Handle:
 
 
 def inside(handle: Any) -> Any:
-    """What a handle stands for; anything else is returned as it is."""
+    """The object inside a handle; anything else is returned unchanged."""
     return handle._inside if isinstance(handle, Handle) else handle
 
 
@@ -122,7 +122,7 @@ def writable(view: np.ndarray) -> np.ndarray:
 
 
 class _Shown(Handle):
-    """An array as NumPy takes it for another one, which can only be read."""
+    """The array interface of another array, read-only."""
 
     __slots__ = ()
 

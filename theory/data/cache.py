@@ -147,7 +147,7 @@ def store_entry(name: str, X: Any, y: Any, notes: tuple[str, ...] = ()) -> bool:
             shutil.rmtree(temporary, ignore_errors=True)
         found = load_entry(name) is not None  # another process was faster
         if not found:
-            say_once(f"{root} cannot be written ({error.strerror}): goes on without storing")
+            say_once(f"{root} cannot be written ({error.strerror}): continues without storing")
         return found
     for stale in root.glob(f"{name.rpartition('-')[0]}-*"):
         if stale.name != name:

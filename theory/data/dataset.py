@@ -1,7 +1,7 @@
 """Data sets: checked rows and labels with their names.
 
-Rows are a matrix of real numbers, valid where it is sparse; labels are numbered.  A data set is a matrix, its labels, a
-name and notes on its processing, as one immutable value.
+Rows are a matrix of real numbers, whose indices are checked if it is sparse; labels are numbers.  A data set is an
+immutable value: a matrix, its labels, a name and notes on its processing.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import scipy.sparse as sp
 from ..core.arguments import as_given, is_whole, real_array, squarable
 from ..core.private_files import known_rows
 
-# --- Rows and labels as people give them -----------------------------------------------------------------------------
+# --- Checks of rows and labels ---------------------------------------------------------------------------------------
 
 
 def real_rows(name: str, X: Any, error: type[Exception] = ValueError) -> Any:
-    """A matrix of real numbers in float64, sparse or not; of a data frame, a column of something else is named."""
+    """A sparse or dense matrix of real numbers in float64; in a data frame, a column of another type is named."""
     if sp.issparse(X):
         if X.dtype.kind not in "fiub":
             kind = "complex numbers" if X.dtype.kind == "c" else f"entries of type {X.dtype}"
@@ -58,7 +58,7 @@ def require_valid(name: str, X: Any, error: type[Exception] = ValueError) -> Non
 def text_labels(
     name: str, y: Any, error: type[Exception] = ValueError, most: int = 2
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Labels as numbers: two texts become -1 (the first of the alphabet) and +1, which the notes say; more 0, 1, ..."""
+    """Labels as numbers: two texts become -1 (first in the alphabet) and +1, which is noted; more become 0, 1, ..."""
     found = as_given(name, y, error)
     texts = found.dtype.kind == "U" or (found.dtype.kind == "O" and all(isinstance(one, str) for one in found.flat))
     if not texts or not found.size:
@@ -293,7 +293,7 @@ def map_labels(y: np.ndarray) -> tuple[np.ndarray, str, tuple[str, ...]]:
 
 
 def label_map(labels: np.ndarray, counts: np.ndarray) -> tuple[float | None, str, tuple[str, ...]]:
-    """The label that becomes +1 where others become -1 (None: all are kept), the task and the notes."""
+    """The label that becomes +1 while the other becomes -1 (None if labels are not changed), the task and the notes."""
     if labels.size != 2:
         return None, "regression", ()
     if labels[0] == -1.0 and labels[1] == 1.0:
@@ -355,8 +355,8 @@ def make_dataset(X: Any, y: Any, name: str = "data", notes: tuple[str, ...] = ()
         Duplicate entries of a sparse matrix are summed and its indices sorted.  An array that already has the right
         form is not copied.
     y : array_like, shape (n,)
-        Two labels, numbers or texts, are mapped to -1 and +1, which is recorded in the notes.  More texts are numbered
-        in the order of the alphabet if ``texts`` allows so many.
+        Two labels, numbers or texts, are mapped to -1 and +1, which is recorded in the notes.  More than two texts are
+        numbered in alphabetical order, up to the maximum ``texts``.
     name : str
         Name in tables, figures and records.
     notes : tuple of str

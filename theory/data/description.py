@@ -1,4 +1,4 @@
-"""Statistics of a data set that matter for a linear model, to compare the twin of RCV1 with the real file."""
+"""Statistics of a data set that matter for a linear model, for comparing the twin of RCV1 with the real file."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def describe(data: Dataset, splits: int = 3) -> Statistics:
 
 
 def outlines(real: Dataset, twin: Dataset) -> dict:
-    """Values of the figure of both: histogram of the non-zeros per row, and column frequencies at some ranks.
+    """Values for a figure of two data sets: histograms of the non-zeros per row, and column frequencies at some ranks.
 
     Parameters
     ----------

@@ -1,14 +1,14 @@
 """A synthetic dense data set like epsilon: correlated Gaussian features in unit rows, labels from a logistic model.
 
 The PASCAL challenge's epsilon (400,000 x 2,000, dense, unit rows) is the dense problem of several papers on compressed
-SGD.  Nothing here is fitted to its rows.  Alike are the number of columns, columns of mean 0 and variance 1 before rows
-are scaled to norm 1, the correlation of features, and the minimum of the logistic loss with l2 = 1/n, for which Stich,
-Cordonnier and Jaggi (2018) have 0.2824.
+SGD.  Nothing here is fitted to its rows.  The two data sets agree in the number of columns, in mean 0 and variance 1 of
+the columns before rows are scaled to norm 1, in the correlation of features, and in the minimum of the logistic loss
+with l2 = 1/n, which is 0.2824 in Stich, Cordonnier and Jaggi (2018).
 
 A row is z C scaled to norm 1, with independent z_i ~ N(0, i^-decay) and an orthogonal matrix C: a cosine transform with
 columns in random order and random signs, which gives all features nearly the same variance, so that no single one
 separates the classes.  The label is +1 with probability 1/(1 + exp(-<a, w>)), where w has random signs along the
-principal directions and weights i^-decay, too: directions of large variance are the most informative.
+principal directions and also weights i^-decay: directions of large variance are the most informative.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Correlated(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What is drawn before the rows: of each principal direction its scale, weight and frequency; signs of columns."""
+    """The numbers drawn before the rows: scale, weight and frequency of each principal direction; signs of columns."""
 
     model: Correlated
     seed: int
@@ -77,9 +77,9 @@ def _labels(luck: Any, logits: Any) -> Any:
 
 
 def in_parts(n: int, threads: int, progress: Callable[[float], object], seed: int = SEED) -> Iterator[tuple[Any, Any]]:
-    """The data set with another number of rows, a block at a time: labels and rows.
+    """Labels and rows of the data set with another number of rows, one block at a time.
 
-    The bits do not depend on the threads.
+    The result does not depend on the number of threads, bit for bit.
     """
     plan, luck = _plan(Correlated(n=n), seed), draw_array(uniforms, seed, "labels", n)
     for k, (X, logits) in enumerate(in_order(lambda first: _block(plan, first), range(0, n, BLOCK), threads)):

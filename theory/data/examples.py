@@ -1,7 +1,7 @@
 """Data sets from scikit-learn, and data with several solutions that generalise differently.
 
-scikit-learn contains small real data sets, and downloads RCV1.  In the latter, every row has private features, and one
-feature determines the label.
+scikit-learn contains small real data sets, and downloads RCV1.  In the data with several solutions, every row has
+private features, and one feature determines the label.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def load_data(
     name_or_path : str or path-like
         "rcv1-like" (synthetic), "rcv1" (downloaded by scikit-learn), "epsilon-like" (synthetic, dense, 20,000 x 2,000),
         "breast_cancer", "digits" (even or odd), "digits-10" (ten classes), "diabetes" (regression), or the path of a
-        LIBSVM file, plain, gzip or bzip2, or of a folder that `shard` made, or of a table, CSV or parquet, which pandas
+        LIBSVM file (plain, gzip or bzip2), of a folder that `shard` made, or of a CSV or parquet table, which pandas
         reads (``pip install pandas``, and pyarrow for parquet).
     n_features : int, optional
         Number of columns of a file; by default the highest index in it, up to 2**27.
@@ -55,7 +55,7 @@ def load_data(
         Whether the indices of a file count from 0.  LIBSVM counts from 1, and an index 0 raises DataError unless this
         is set.
     target : str or int, optional
-        The column of a table with the labels, by name or number; the others are the rows.  Texts are numbered.
+        The column of a table with the labels, by name or number; the other columns form the rows.  Texts are numbered.
     comm : mpi4py communicator, optional
         Rank 0 loads the data and fills the cache before the others map it. For a folder of shards each rank maps and
         checks the rows of its workers.  If one rank fails, all raise.
@@ -95,7 +95,7 @@ def _is_table(given: Any) -> bool:
 
 
 def read_table(given: Any, target: Any) -> Dataset:
-    """A table with a column of labels, read by pandas; columns of texts are refused, with their name."""
+    """Read a table with a column of labels by pandas; columns of texts are refused, and the error names them."""
     _, path = require_known(given)
     try:
         import pandas
@@ -139,7 +139,7 @@ def is_path_of_shards(given: Any) -> bool:
 
 
 def _load_shards(folder: Path, comm: Any, n_features: Any) -> Dataset:
-    """Map a folder; of its shards a rank checks those of its own rows, and all if the ranks do not see one folder."""
+    """Map a folder; a rank checks the shards with its own rows, or all if the ranks do not share one folder."""
     _require_alike(comm, folder, True)
     opened = on_all(comm, lambda: open_shards(folder))
     first, stop, n = 0, opened.data.n, opened.data.n
@@ -161,7 +161,7 @@ def _load_shards(folder: Path, comm: Any, n_features: Any) -> Dataset:
 
 
 def _require_alike(comm: Any, given: Any, shards: bool) -> None:
-    """Raise on all ranks if the path is that of shards on some only, which would wait for the others forever."""
+    """Raise on all ranks if the path is a folder of shards on some of them only, since these would wait forever."""
     if comm is None:
         return
     seen = np.empty(comm.size, np.int64)
@@ -219,7 +219,7 @@ def _load(name_or_path: Any, *, n_features: Any, zero_based: Any) -> Dataset:
 
 
 def require_known(name_or_path: Any) -> tuple[str, Path]:
-    """What is neither a name nor a file is refused, before anything is loaded; the text, and as a path."""
+    """Refuse what is neither a name nor a file, before anything is loaded; return the text, and the path."""
     if not isinstance(name_or_path, (str, os.PathLike)):
         raise DataError(f"name_or_path: got {name_or_path!r}, allowed: the name of a data set or the path of a file")
     text = os.fspath(name_or_path)

@@ -1,10 +1,9 @@
-"""Shards on disk: the rows of a data set in a few files, with a manifest; each shard has checksums of its own.
+"""Shards on disk: the rows of a data set in a few files, with a manifest; each shard has its own checksums.
 
 A folder has ``data`` (the entries), ``indices`` (their columns, int32), ``indptr`` (where rows begin, int64),
 ``labels`` and ``scales`` (the largest magnitude of each column): plain little-endian numbers, nothing else in a file.
-Dense data have no indices and no indptr.  Whoever loads a folder maps whole files, of which a process reads no pages
-but those of rows that it uses, and compares checksums of the shards that have these rows.  No pickle, in either
-direction.
+Dense data have no indices and no indptr.  A process that loads a folder maps whole files; it reads only the pages of
+rows that it uses, and compares the checksums of the shards that contain these rows.  Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ def is_shard_folder(path: Path) -> bool:
 
 
 def pieces(path: Path, first: int, stop: int) -> Iterator[bytes]:
-    """The bytes from ``first`` to before ``stop``, some at a time: read, not mapped, so that no pages stay."""
+    """The bytes from ``first`` to before ``stop``, in pieces; they are read, not mapped, so no pages stay in memory."""
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
         file.seek(first)
         while first < stop:
             piece = file.read(min(PIECE, stop - first))
-            if len(piece) < min(PIECE, stop - first):  # truncated since its size was looked at
+            if len(piece) < min(PIECE, stop - first):  # truncated after its size was read
                 raise DataError(f"{path}: ends after {first + len(piece)} bytes, where {stop} were written; {AGAIN}")
             yield piece
             first += len(piece)
@@ -61,7 +60,7 @@ def digests(path: Path, edges: list[int]) -> list[str]:
 
 
 class ShardFolder(NamedTuple):
-    """An open folder: its data set, of which nothing was checked but offsets, labels and scales.
+    """An open folder and its data set; only offsets, labels and scales have been checked.
 
     Attributes
     ----------
@@ -78,7 +77,7 @@ class ShardFolder(NamedTuple):
     rows: KnownRows
 
     def identity(self) -> bytes:
-        """What ranks compare to know whether they read the same files: 64 bytes, of the manifest and of the files."""
+        """64 bytes from the manifest and the files, by which ranks compare whether they read the same files."""
         inodes = [os.stat(self._path(name)) for name in self.about["arrays"]]
         files = repr([(found.st_ino, found.st_size, found.st_mtime_ns) for found in inodes])
         manifest = (self.folder / MANIFEST).read_bytes()
@@ -88,7 +87,7 @@ class ShardFolder(NamedTuple):
         return self.folder / name
 
     def check(self, first: int = 0, stop: int | None = None) -> None:
-        """Read the shards that have rows from ``first`` to before ``stop``; ``DataError`` names one that is damaged."""
+        """Read the shards with rows from ``first`` to before ``stop``; a ``DataError`` names a damaged shard."""
         edges, stop = self.about["edges"], self.data.n if stop is None else stop
         width = self.rows.columns if self.rows.indptr is None else 1
         for k in range(len(edges) - 1):
@@ -117,7 +116,7 @@ class ShardFolder(NamedTuple):
         return bool(np.isfinite(np.frombuffer(piece)).all())
 
     def _rising(self, entry: int) -> Any:
-        """A function of pieces one after the other, which says whether the columns rise in each row and are there."""
+        """A function of successive pieces: whether the column indices increase in each row and are in range."""
         before = -1
 
         def rising(piece: bytes, starts: np.ndarray) -> bool:
@@ -133,12 +132,13 @@ class ShardFolder(NamedTuple):
 
 
 def open_shards(folder: Path) -> ShardFolder:
-    """Map the files of a folder, and check what every process reads: offsets, labels and scales.
+    """Map the files of a folder, and check the parts that every process reads: offsets, labels and scales.
 
     Raises
     ------
     DataError
-        If the folder can be written by others, is none of these, older or newer, or not whole; the message names it.
+        If the folder can be written by others, is not a folder of shards, has another version, or is incomplete; the
+        message names it.
     """
     if (why := unsafe(folder)) is not None:
         raise DataError(f"{folder} {why}: it is not read")

@@ -21,7 +21,7 @@ from .shard_files import FORMAT, TYPES, VERSION, digests, open_shards
 from .svmlight import Rows, in_order, rows_of_file
 
 FULL_SIZE = {"rcv1-like": 804_414, "epsilon-like": 400_000}  # rows of RCV1-v2 and of epsilon
-LABELS = 3  # different ones that are counted: with more than two they stay as they are
+LABELS = 3  # number of different labels that are counted: more than two are not changed
 CHUNK = 1 << 18  # labels that are changed at a time
 ROWS = 4096  # of data in memory that are written at a time
 
@@ -107,7 +107,7 @@ def shard(
 
 
 def _parts(source: Any, options: dict, rows: Any, threads: int, progress: Any) -> Any:
-    """Name, notes, rows some at a time, and the number of columns if it is known."""
+    """Name, notes, rows in pieces, and the number of columns if it is known."""
     text, path = ("data in memory", Path()) if isinstance(source, Dataset) else require_known(source)
     if rows is not None and text not in FULL_SIZE:
         raise DataError(f"rows: got {rows!r} for {text}, allowed for synthetic data: {', '.join(FULL_SIZE)}")
@@ -133,7 +133,7 @@ def _parts(source: Any, options: dict, rows: Any, threads: int, progress: Any) -
 
 
 class _Writer:
-    """The open files of a folder, and what is counted of the rows that are written to them."""
+    """The open files of a folder, and counts of the rows written to them."""
 
     def __init__(self, folder: Path, name: str, columns: int | None) -> None:
         self.folder, self.name = folder, name
@@ -175,7 +175,7 @@ class _Writer:
             self.counts = np.bincount(which, weights, self.seen.size).astype(np.int64)
 
     def finish(self) -> tuple[str, tuple[str, ...]]:
-        """Two labels become -1 and +1, and all is on disk; the task and the notes."""
+        """Map two labels to -1 and +1, flush all files to disk, and return the task and the notes."""
         high, task, notes = label_map(self.seen, self.counts)
         if high is not None:
             _map_labels(self.files["labels"], high)
@@ -189,7 +189,7 @@ class _Writer:
         return task, notes
 
     def arrays(self, edges: list[int], threads: int) -> dict[str, Any]:
-        """What the manifest says of each file; checksums are those of what is on the disk."""
+        """The manifest's entry for each file; checksums are computed from the bytes on disk."""
         d = self.scales.size
         shapes = {"data": (self.entries,) if self.sparse else (self.n, d), "labels": (self.n,), "scales": (d,)}
         if self.sparse:
@@ -211,7 +211,7 @@ def _digest(path: Path, between: tuple[int, int]) -> str:
 
 
 def _write(folder: Path, name: str, notes: Any, parts: Iterable, columns: Any, workers: int, threads: int) -> dict:
-    """Write the files; the manifest."""
+    """Write the files and return the manifest."""
     writer = _Writer(folder, name, columns)
     try:
         for part in parts:
@@ -240,7 +240,7 @@ def _write(folder: Path, name: str, notes: Any, parts: Iterable, columns: Any, w
 
 
 def _map_labels(file: Any, high: float) -> None:
-    """The label ``high`` becomes +1, the other one -1, some at a time."""
+    """Map the label ``high`` to +1 and the other one to -1, in pieces."""
     at = 0
     file.seek(0)
     while raw := file.read(8 * CHUNK):

@@ -32,7 +32,7 @@ INFERRED = 2**27  # columns; more must be stated, since every vector is as long
 
 
 def _content(raw: Any) -> tuple[Iterator[bytes], bool]:
-    """What a file has, decompressed by its first bytes and not its name; whether it is an archive."""
+    """The content of a file, decompressed by its first bytes and not its name; and whether it is an archive."""
     head = raw.read(8)
     raw.seek(0)
     if head.startswith(b"BZh"):
@@ -157,7 +157,7 @@ def _blocks(path: Path, read: Any = None) -> Iterator[bytes]:
 
 
 class Rows(NamedTuple):
-    """Some rows of a file, canonical: their labels as they are there, numbers of entries, and entries.
+    """Some rows of a file in canonical form: their labels as in the file, numbers of entries, and entries.
 
     ``lines`` counts the lines that were read for them.
     """
@@ -170,7 +170,7 @@ class Rows(NamedTuple):
 
 
 class _Unreadable(Exception):
-    """A line that is not LIBSVM text: what it is, the token, the line's number in its block, and the line."""
+    """A line that is not LIBSVM text: the reason, the token, the line's number in its block, and the line."""
 
 
 def _rows_of(block: bytes, base: int, last: int) -> Rows:
@@ -215,7 +215,7 @@ def _rows_of(block: bytes, base: int, last: int) -> Rows:
 
 
 def in_order(function: Callable, items: Iterable, threads: int) -> Iterator:
-    """``function(item)`` of each item, in their order, from several threads; at most two results a thread wait."""
+    """``function(item)`` for each item, in order, from several threads; at most two results per thread are pending."""
     if threads == 1:
         yield from map(function, items)
         return
@@ -236,7 +236,7 @@ def in_order(function: Callable, items: Iterable, threads: int) -> Iterator:
 def rows_of_file(
     path: Path, n_features: int | None, zero_based: bool, edit: Any = None, threads: int = 1, read: Any = None
 ) -> Iterator[Rows]:
-    """The rows of a file, some at a time; for the arguments see `read_svmlight`.  ``read`` is told the bytes read."""
+    """The rows of a file, in pieces; for the arguments see `read_svmlight`.  ``read`` is called with the bytes read."""
     base, last = (0 if zero_based else 1), (INFERRED if n_features is None else n_features) - 1
     lines, n, highest, empty = 0, 0, -1, True
 

@@ -5,8 +5,8 @@ statistic of the real file that is named beside it.  ``docs/data.md`` shows how 
 
 A document has a class, a topic of that class and a length.  Its distinct words are drawn one after another, each from
 its topic or, with a document-specific probability, from the common language, until it has that many.  Each word gets a
-count, and the row is log TF-IDF of unit length, a_ij = (1 + ln tf_ij) ln(n / df_j) / norm: the formula that the real
-values follow too, which divided by ln(n / df) are as 1 to 1 + ln 2 to 1 + ln 3 ... within a row.
+count, and the row is log TF-IDF of unit length, a_ij = (1 + ln tf_ij) ln(n / df_j) / norm.  The real values follow the
+same formula: divided by ln(n / df), they are in the ratio 1 : 1 + ln 2 : 1 + ln 3 : ... within a row.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAME = "rcv1-like (synthetic)"
 VERSION = 4  # increase it when the matrix changes: cached copies are then regenerated
 COLUMNS = 47_236
 PART = 4096  # documents that are made together
-SEED = 2004  # the year of the paper on RCV1-v2; other seeds are as good
+SEED = 2004  # the year of the paper on RCV1-v2; other seeds are equally good
 NOTE = "synthetic: a topic model fitted to statistics of RCV1, without any real document (docs/data.md)"
 
 LEVELS = (
@@ -141,8 +141,8 @@ def _lengths(model: Twin, labels: Any, seed: int) -> Any:
 def _rates(model: Twin, weight: Any, seed: int) -> Any:
     """Rates of all words: one row for each topic (those of class -1 first), the last for the language.
 
-    They are scaled so that their mean over the documents, with ``weight`` for each topic, is the rate in the language:
-    topics then do not change how often a word occurs.
+    They are scaled such that their mean over the documents, with ``weight`` for each topic, is the rate in the
+    language: topics then do not change how often a word occurs.
     """
     rank = np.arange(1, model.words + 1.0)
     language = (rank + model.flat) ** -model.slope * (1.0 + rank / model.bend) ** -model.steeper
@@ -159,7 +159,7 @@ def _rates(model: Twin, weight: Any, seed: int) -> Any:
 
 
 class _Plan(NamedTuple):
-    """What is drawn of all documents, before their words; rows of ``cumulative`` are topics, then the language."""
+    """The numbers drawn for all documents before their words; rows of ``cumulative`` are topics, then the language."""
 
     model: Twin
     stream: Any
@@ -208,7 +208,7 @@ def _plan(model: Twin, seed: int) -> _Plan:
 
 
 def _documents(plan: _Plan, first: int, stop: int) -> tuple[Any, Any, Any]:
-    """Where each document's words begin, the words, and their counts."""
+    """The offset of each document's words, the words, and their counts."""
     indptr = np.concatenate([[0], np.cumsum(plan.lengths[first:stop])])
     words, counts = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
     topic_of, own_share = plan.topic_of[first:stop], plan.own_share[first:stop]
@@ -233,9 +233,10 @@ def _weighted(plan: _Plan, with_word: Any, indptr: Any, words: Any, values: Any)
 
 
 def in_parts(n: int, threads: int, progress: Callable[[float], object], seed: int = SEED) -> Iterator[Rows]:
-    """The twin with another number of rows, and as large a share of each class, some rows at a time.
+    """The twin with another number of rows and the same share of each class, in pieces.
 
-    Words are drawn twice: first to count the documents that have them.  The bits do not depend on the threads.
+    Words are drawn twice, the first time to count the documents with each word.  The result does not depend on the
+    number of threads, bit for bit.
     """
     model = Twin()
     plan = _plan(model._replace(n=n, positive=min(n - 1, max(1, round(n * model.positive / model.n)))), seed)
@@ -280,7 +281,7 @@ def generate(model: Twin | None = None, seed: int = SEED) -> Any:
     Raises
     ------
     DataError
-        If there are fewer columns than words, or so few words that a document cannot get its number of distinct ones.
+        If there are fewer columns than words, or too few words for the number of distinct words of a document.
 
     Examples
     --------

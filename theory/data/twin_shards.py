@@ -1,4 +1,4 @@
-"""Synthetic data of full size, generated once per machine as shards in the cache folder, which processes map."""
+"""Synthetic data of full size, generated once per machine as shards in the cache folder, and mapped by processes."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def full_size(
     workers : int
         Number of shards, each with its own checksums.
     comm : mpi4py communicator, optional
-        Rank 0 generates, and then, in turn, one rank of each machine that does not see a folder with them; each rank
-        maps and checks the rows of its workers.
+        Rank 0 generates the data, and then, in turn, one rank of each machine that does not have them; each rank maps
+        and checks the rows of its workers.
     progress : callable, optional
         Called with the fraction that is generated, from 0 to 1.
 

@@ -23,7 +23,7 @@ if (ranks := processes()) > 1:
 
 
 def leave(code: int) -> NoReturn:
-    """End this process; without MPI, run the exit handlers but do not free compiled code."""
+    """End this process; without MPI, exit handlers run but compiled code is not freed."""
     if "mpi4py.MPI" in sys.modules:
         sys.exit(code)
     threading._shutdown()  # type: ignore[attr-defined]  # waits for threads

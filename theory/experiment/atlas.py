@@ -1,7 +1,7 @@
 """The atlas: for each method and class of functions the stated bound, the worst known value, and their gap.
 
-Its rows are the worst cases of `theory.worst` and the claims whose theorem names a class of functions, with what was
-measured for them.  Nothing in them is typed: they are computed from formulas, solutions and records.
+Its rows are the worst cases of `theory.worst` and the claims whose theorem names a class of functions, with their
+measurements.  No number is typed by hand: all are computed from formulas, solutions and records.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class Entry(NamedTuple):
     Attributes
     ----------
     method, functions, regime : str
-        Of what, on which class of functions, and at which parameters.
+        The method, the class of functions, and the parameters.
     measured : str
-        What the numbers are.
+        The quantity that the numbers describe.
     printed, ours : float or None
-        What a paper states, and what this package does.
+        The value that a paper states, and the one that this package states.
     below : float
-        The most that is reached; of a run, the lower end of its interval.
+        The largest value that is reached; for a run, the lower end of its interval.
     how : str
-        By what: a semidefinite program, a run, an instance that is computed; or what a theorem's lemmas allow
-        together, which nothing needs to reach, and how far a run comes.
+        How it is reached: by a semidefinite program, a run, or an instance that is computed; or the value that a
+        theorem's lemmas allow together, which need not be reached, and how close a run comes to it.
     certificate : str
         How the statement is secured.
     gap : float or None
@@ -91,7 +91,7 @@ def atlas_rows() -> list[Entry]:
 
 
 def _results(covered: set[str]) -> dict[str, Verification]:
-    """What the records say of the claims that belong here; empty outside a checkout."""
+    """The recorded results of the claims in the atlas; empty outside a checkout."""
     records = read_records()
     claims = [find_claim(id) for id in list_claims() if id in records]
     return {one.id: judged(one, records[one.id]) for one in claims if one.id in covered or _bounds_a_class(one)}
@@ -107,7 +107,7 @@ def _of_case(found: Comparison, results: dict[str, Verification]) -> Entry:
     certificates = [results[id].certificate for id in case.claims if id in results]
     in_print = found.printed is None and not case.derived
     in_print = in_print and any(find_claim(id).source_known != "derived" for id in case.claims)
-    bound = not case.stated_for  # a formula for other functions is no bound here
+    bound = not case.stated_for  # a formula for other functions is not a bound here
     how = "SDP, and a run that reaches it" if case.runs else "SDP, a relaxation" if case.relaxed else "SDP"
     return Entry(
         case.method,
@@ -127,13 +127,13 @@ def _of_case(found: Comparison, results: dict[str, Verification]) -> Entry:
 
 
 def classes(setting: str) -> str:
-    """The class of functions of which a theorem's setting speaks; empty if of none."""
+    """The class of functions in a theorem's setting; empty if there is none."""
     named = [name for name, pattern in CLASSES.items() if re.search(pattern, setting)]
     return ", ".join(named)
 
 
 def _reached(check: Check) -> float:
-    """What is certainly reached: the lower end of an interval."""
+    """The value that is certainly reached: the lower end of an interval."""
     return float(check.interval.low if check.interval.samples else check.interval.estimate)
 
 
@@ -151,7 +151,7 @@ def _tightest(checks: Iterable[Check]) -> Check | None:
 
 
 def _of_claim(result: Verification) -> list[Entry]:
-    """The row of a claim; none if nothing was measured that could be beside its bound."""
+    """The row of a claim; None if no measurement can be compared with its bound."""
     claim, check = find_claim(result.id), _tightest(result.checks)
     if check is None:
         return []
@@ -183,7 +183,7 @@ def _of_claim(result: Verification) -> list[Entry]:
     ]
 
 
-# --- how it is shown --------------------------------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------------------------------
 
 
 def _number(value: float | None) -> str:
@@ -191,7 +191,7 @@ def _number(value: float | None) -> str:
 
 
 def _percent(gap: float | None) -> str:
-    """The gap in percent; of rounding errors 0."""
+    """The gap in percent; 0 for rounding errors."""
     if gap is None:
         return "–"
     return "any" if math.isinf(gap) else f"{100.0 * (0.0 if abs(gap) < 5e-7 else gap):.3g} %"
@@ -204,7 +204,7 @@ def table(rows: Sequence[Entry], link: Callable[[str], str] = "`{}`".format) -> 
     ----------
     rows : sequence of Entry
     link : callable
-        From the id of a claim to what stands for it.
+        Maps the id of a claim to the text that is shown for it.
 
     Returns
     -------
@@ -243,7 +243,7 @@ def show_atlas(json_file: str | None, say: Callable[[str], object]) -> int:
 
 
 def solve_cases(ids: Sequence[str], say: Callable[[str], object]) -> None:
-    """Solve cases again, print them beside their formulas, and keep the solutions.
+    """Solve cases again, print them beside their formulas, and store the solutions.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ class NoSuchCompressor(ValueError):
     """The name of an unknown compressor."""
 
 
-# --- who is audited ---------------------------------------------------------------------------------------------------
+# --- the audited compressors ------------------------------------------------------------------------------------------
 
 
 def family_of(c: Any) -> str:
@@ -142,7 +142,7 @@ def audit_all(
     comm : mpi4py communicator, optional
         With several ranks, these share the compressors in place of the processes; rank 0 shows and writes.
     json_file : str, optional
-        Where what was found is written as JSON, "-" for standard output.
+        Where the results are written as JSON, "-" for standard output.
 
     Returns
     -------

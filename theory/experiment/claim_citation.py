@@ -24,9 +24,9 @@ SIGNS = {"upper": "≤ ", "lower": "≥ ", "rate": "≈ ", "limit": "≈ ", "ide
 
 
 class Origin(NamedTuple):
-    """Of which commit a ledger is, and of which day; no commit where there is no checkout.
+    """The commit and the day of a ledger; without a checkout there is no commit.
 
-    The author is that of claims from outside the package, of which the package's commit says nothing.
+    ``author`` is the author of claims from outside the package, which the package's commit does not cover.
     """
 
     commit: str
@@ -56,12 +56,12 @@ def command(result: Verification) -> str:
 
 
 def is_difference(check: Any) -> bool:
-    """Whether a formula that gives 0 is met: what was measured is then the difference from it."""
+    """Whether a formula that gives 0 is met: the measured value is then the difference from it."""
     return float(check.predicted) == 0.0 and check.rule in ("identity", "equality")
 
 
 def status(result: Verification) -> list[tuple[str, str, str]]:
-    """Where the words that judge a result stand, the words, and what they mean."""
+    """The name of the scale of a result's verdict, the verdict, and its meaning."""
     words = (result.verdict, result.refuted, result.certificate, result.measured_by, result.source_known, result.kind)
     return [(place, word, meaning(place, word)) for place, word in zip(WORDS, words, strict=True) if word]
 
@@ -139,7 +139,7 @@ def record_of(result: Verification, made: Origin, mutant_checks: bool = True) ->
 
 
 def as_link(text: str, kind: str) -> str:
-    """A ``data:`` address, which a page offers without a network and without a script."""
+    """A ``data:`` address, which a page can offer for download without network access or a script."""
     return f"data:{kind};charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"
 
 

@@ -131,7 +131,7 @@ def _explain(argv: list[str], comm: Any) -> int:
 
 def _certificate(argv: list[str], comm: Any) -> int:
     text = (
-        "Check the proofs of claims for all parameters: what was shown, where, and how signs were decided.\n"
+        "Check the proofs of claims for all parameters; shows each result, its region, and how signs were decided.\n"
         "Exits with 1 if one was not proved."
     )
     parser = parser_of("certificate", text, f"{PROGRAM} certificate ef.exact --coq > ef.v")
@@ -167,7 +167,7 @@ def _certificate(argv: list[str], comm: Any) -> int:
 def _verify(argv: list[str], comm: Any) -> int:
     text = (
         "Verify claims: measure, compare with the closed form, let every mutant try to pass.\n"
-        "Exits with 1 unless every claim holds, or was to be refuted and is, and no mutant survives."
+        "Exits with 1 unless every claim holds, or is refuted as expected, and no mutant survives."
     )
     parser = parser_of("verify", text, f"{PROGRAM} verify qsgd.variance --quick --html ledger.html")
     add = parser.add_argument
@@ -300,8 +300,8 @@ def _audit(argv: list[str], comm: Any) -> int:
 
 def _sources(argv: list[str], comm: Any) -> int:
     text = (
-        "What lectures and papers state, entry by entry (docs/sources/index.toml), and the verdict of the evidence.\n"
-        "With names: each piece of evidence and the numbers.  Ends with 1 if anything in the index is wrong."
+        "The statements of lectures and papers, entry by entry (docs/sources/index.toml), with their verdicts.\n"
+        "With names: each piece of evidence and the numbers.  Exits with 1 if anything in the index is wrong."
     )
     parser = parser_of("sources", text, f"{PROGRAM} sources nuqsgd/abstract")
     add = parser.add_argument
@@ -319,7 +319,7 @@ def _sources(argv: list[str], comm: Any) -> int:
 
 def _atlas(argv: list[str], comm: Any) -> int:
     text = (
-        "The atlas: what is stated of a method on a class of functions, what is reached, and the gap between them.\n"
+        "The atlas: for a method on a class of functions, the stated bound, the value reached, and their gap.\n"
         "Exits with 1 if a formula is below a worst case.  With --solve, the worst cases are computed again (PEPit)."
     )
     parser = parser_of("atlas", text, f"{PROGRAM} atlas --json atlas.json")
@@ -381,7 +381,7 @@ def _plot(argv: list[str], comm: Any) -> int:
 
 def _calibrate(argv: list[str], comm: Any) -> int:
     text = (
-        "Measure what a message costs on these ranks: seconds to start one, for a byte, and to add a byte.\n"
+        "Measure the cost of a message on these ranks: seconds to start one, to send a byte, and to add a byte.\n"
         "With --record, the model's time of a round of exchange beside the measured one, for every run of a record."
     )
     parser = parser_of("calibrate", text, f"mpirun -n 2 {PROGRAM} calibrate --out network.json")
@@ -418,8 +418,8 @@ def _calibrate(argv: list[str], comm: Any) -> int:
 
 def _warm(argv: list[str], comm: Any) -> int:
     text = (
-        "Compile ahead, in several processes, what a session would wait for: every compressor, problem and feedback\n"
-        "rule, and every way to run them.  Later runs find it in the cache folder, in minutes less."
+        "Compile ahead, in several processes, so that a session need not wait: every compressor, problem and feedback\n"
+        "rule, and every way to run them.  Later runs find it in the cache folder and start minutes earlier."
     )
     parser = parser_of("warm", text, f"{PROGRAM} warm QSGD TopK logistic -j 4")
     parser.add_argument("names", nargs="*", metavar="NAME", help="jobs (default: all); see --list")
@@ -445,7 +445,7 @@ def _warm(argv: list[str], comm: Any) -> int:
 
 
 def _version(argv: list[str], comm: Any) -> int:
-    text = "Print the versions of everything that computes: what a report of a fault should have."
+    text = "Print the versions of all software involved, for bug reports."
     parser_of("version", text, f"{PROGRAM} version").parse_args(argv)
     if Parser.speaks:
         say("\n".join(f"{name} {found}" for name, found in versions().items()))

@@ -47,7 +47,7 @@ def add_config_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def add_run_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of a run: those of a configuration, and how it may be stopped and go on."""
+    """The flags of a run: those of a configuration, and those for stopping and continuing it."""
     default = Configuration()
     add = parser.add_argument
     add_config_flag(parser)
@@ -97,7 +97,7 @@ def _number_or_name(text: str) -> float | str:
 
 
 def parser_of(command: str, text: str, example: str) -> Parser:
-    """The parser of a command, with what it does and an example."""
+    """The parser of a command, with a description and an example."""
     return Parser(
         prog=f"{PROGRAM} {command}".strip(),
         description=text,
@@ -108,7 +108,7 @@ def parser_of(command: str, text: str, example: str) -> Parser:
 
 
 def configuration_of(parser: Parser, options: argparse.Namespace) -> Configuration:
-    """The configuration of a file, with what the flags override."""
+    """The configuration of a file, with the overrides of the flags."""
     try:
         base = Configuration.from_toml(options.config) if options.config else Configuration()
         names = [field.name for field in fields(Configuration)]
@@ -151,7 +151,7 @@ def write_json(path: str, values: Any) -> None:
 
 
 def say(text: str) -> None:
-    """Print at once; where that is not possible the work goes on, and files are written all the same."""
+    """Print at once; if that is not possible, the work continues and files are still written."""
     try:
         print(text, flush=True)
     except BrokenPipeError:  # the reader of the pipe has closed it

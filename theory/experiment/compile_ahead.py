@@ -30,7 +30,7 @@ class NoSuchJob(ValueError):
     """The name of an unknown job."""
 
 
-# --- what there is to be compiled -------------------------------------------------------------------------------------
+# --- jobs -------------------------------------------------------------------------------------------------------------
 
 
 def _problems() -> dict[str, Callable]:
@@ -134,7 +134,7 @@ def _do_runs(name: str) -> None:
 
 
 def _compressor(cls: type) -> None:
-    """Steps with and without memory, a message encoded and decoded, for every type among the class's examples."""
+    """Take steps with and without memory, encode and decode a message, for every type among the class's examples."""
     from numba import typeof
 
     import theory as th

@@ -1,6 +1,6 @@
 """The command ``figures``: redraw figures from their records, or measure first if there is none.
 
-The figure of a record.
+It also draws the figure of a record.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Figure(NamedTuple):
     name : str
         Name of its files, without an extension.
     how : dict
-        What is run, for the record.
+        The settings of the measurement, for the record.
     collect : callable
         ``collect(comm, say)`` measures and returns the values of the figure: the only slow part.
     draw : callable
@@ -41,7 +41,7 @@ class Figure(NamedTuple):
     draw: Callable
 
 
-# --- what there is ----------------------------------------------------------------------------------------------------
+# --- the figures ------------------------------------------------------------------------------------------------------
 
 
 def known_figures() -> dict[str, Figure]:
@@ -63,7 +63,7 @@ def known_figures() -> dict[str, Figure]:
 
 
 def _on_root(collect):
-    """A ``collect`` that measures on rank 0 only; the others get nothing."""
+    """A ``collect`` that measures on rank 0 only; the other ranks get None."""
 
     def collected(comm, say):
         found: list = []
@@ -85,7 +85,7 @@ def _of_study(e: Any) -> Figure:
 
 
 def _of_file(path: str, folder: str | Path, record: str | None) -> list[Figure]:
-    """The figures of a user's file: of a TOML file its own; of a study all that have a record, or else its own."""
+    """The figures of a user's file: for a TOML file its own; for a study all that have a record, or else its own."""
     from ..studies.shared.configuration import experiment_of
 
     e = experiment_of(path)
@@ -99,7 +99,7 @@ def _of_file(path: str, folder: str | Path, record: str | None) -> list[Figure]:
 
 
 def _of_record(path: Path) -> Figure:
-    """The figure of a record of a study of the package, with a configuration of somebody's own."""
+    """The figure of a record of one of the package's studies that was run with a user's configuration."""
     from ..studies import STUDIES, StudyConfiguration
 
     record = read_record(path)
@@ -174,7 +174,7 @@ def _draw_flagship(found):
 def chosen(names: Sequence[str], folder: str | Path = "figures", record: str | None = None) -> list[Figure]:
     """The figures with these names: figures, studies with or without "study-", or a study's name for all its figures.
 
-    A Python file with a study stands for all figures whose records in the folder, or at ``record``, are of it.
+    A Python file with a study means all figures whose records in the folder, or at ``record``, were made by that study.
 
     Raises
     ------
@@ -218,14 +218,14 @@ def records_of(figures: Any, folder: str | Path, fresh: bool = False) -> dict[st
 
 
 def own_records(folder: str | Path, known: Any) -> dict[str, FigureRecord]:
-    """The records in a folder that are of no known figure: of studies and configurations of the user's own."""
+    """The records in a folder of the user's own studies and configurations, which are of no known figure."""
     paths = sorted((Path(folder) / FOLDER).glob("*.json"))
     found = {path.stem: read_record(path) for path in paths if path.stem not in known}
     return {name: record for name, record in found.items() if "study" in record.how}
 
 
 def _drawn_by(record: FigureRecord, folder: str | Path) -> str:
-    """How a figure that is not the package's is drawn: a user's file is run only if it is named."""
+    """The command that draws a figure of a user's file; such a file is run only if it is named."""
     study = str(record.how.get("study"))
     at = "" if str(folder) == "figures" else f" --figures {folder}"
     return f"of {study}: figures {study if study.endswith('.py') else record.figure}{at}"
@@ -234,7 +234,7 @@ def _drawn_by(record: FigureRecord, folder: str | Path) -> str:
 def plan_text(
     figures: Any, records: Any, own: Mapping[str, FigureRecord] | None = None, folder: Any = "figures"
 ) -> str:
-    """The source of each figure, one per line; those of the user's own come last."""
+    """The source of each figure, one per line; figures of the user come last."""
     lines = []
     for figure in figures:
         record = records[figure.name]

@@ -53,7 +53,7 @@ def make_problem(data: Any, l2: float | None, problem: str = "auto") -> Any:
 def make_jobs(configuration: Configuration, cells: list[Cell], constants: Constants, problem: Any = None) -> list[Job]:
     """The cells with their methods; raises ``ConfigurationError`` for methods that do not fit the data.
 
-    With the problem, all that would fail in a later run is refused, too.
+    If the problem is given, settings that would fail in a later run are also refused.
     """
     from ..compressors import Identity
     from ..compressors.closed_forms import check, for_workers
@@ -109,7 +109,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
 
 
 def _job(cell: Cell, entry: Entry, k: int, method: Any, origin: str) -> Job:
-    """A job; one whose method has a batch of its own takes as many samples as the others, not as many steps."""
+    """A job; a method with its own batch size takes as many samples as the others, not as many steps."""
     batch, name = getattr(method, "batch", cell.batch), title(entry, k) + cell.label[len(cell.method) :]
     if batch != cell.batch:
         from ..cluster.setup import plan_batches
@@ -130,7 +130,7 @@ def _with_step(method: Any, step: Any) -> Any:
 
 
 def _with_common_step(job: Job, step: Any) -> Job:
-    """The job with the step that ``--step`` gives to all; "theory" and "best" are replaced once more."""
+    """The job with the step that ``--step`` gives to all methods; "theory" and "best" are replaced later."""
     from ..methods.schedules import Constant
 
     if "step" not in job.method._fields:
@@ -155,7 +155,7 @@ def _by_theory(job: Job, problem: Any) -> Job:
 
 
 def _by_search(jobs: list[Job], problem: Any, comm: Any) -> list[Job]:
-    """The jobs with the constant step with which each ends lowest in its first run."""
+    """The jobs with the constant step for which each ends lowest in its first run."""
     from ..methods.schedules import Constant
     from ..plots.sweep import choose_steps
 
@@ -219,7 +219,7 @@ def experiment(
     say : callable
         Called with the lines of output, on rank 0 only.
     stopping : Stopping, optional
-        Where checkpoints are stored, and from where to go on.
+        Where checkpoints are stored, and from which folder to continue.
     json_file : str, optional
         Where the row of each method is written as JSON, "-" for standard output.
 
@@ -330,7 +330,7 @@ def _prepare(configuration: Configuration, comm: Any) -> Any:
 
 
 def _unequal(jobs: list[Job], step: Any) -> str:
-    """What makes a comparison of these methods unfair, or nothing."""
+    """A text on what makes a comparison of these methods unfair; empty if it is fair."""
     from ..plots.appearance import differences
 
     found = differences([job.method for job in jobs], step)
@@ -338,7 +338,7 @@ def _unequal(jobs: list[Job], step: Any) -> str:
 
 
 def _require_writable(out: str) -> None:
-    """Refuse a folder where no record could be written, before anything is measured; none is left there."""
+    """Refuse a folder where no record could be written, before anything is measured; nothing is left there."""
     folder = Path(out)
     fresh = not folder.exists()
     try:
@@ -440,7 +440,7 @@ def _theorem(job: Job, constants: Constants) -> Theorem:
 
 
 def _until_bound(job: Job, constants: Constants) -> Job:
-    """The job with the steps from which its bound says something, if these are not far more."""
+    """The job with the number of steps from which its bound is not vacuous, if that is not much larger."""
     from_there = _theorem(job, constants).speaks_from(constants.trivial, job.cell.steps) or 0
     more = job.cell.steps < from_there <= MOST_TIMES * job.cell.steps
     return job._replace(cell=job.cell._replace(steps=from_there)) if more else job
@@ -514,7 +514,7 @@ def _finish(recorder: Recorder | None, interruption: Interruption, say: Any, jso
                 recorder.text("table.txt", report(record) + "\n")
             if json_file:
                 write_json(json_file, record.results)
-            draw_record(record, formats=("png",))  # `plot` writes the PDF, too: that takes as long again
+            draw_record(record, formats=("png",))  # `plot` also writes the PDF, which takes as long again
         except OSError as error:
             say(f"the table and the figure cannot be written: {error}; once there is space: plot {folder}")
             code = code or 1

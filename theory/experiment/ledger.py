@@ -46,7 +46,7 @@ def chosen(names: Sequence[str]) -> list[str]:
 
 
 class Files(NamedTuple):
-    """Where the ledger is written; None: nowhere.
+    """Where the ledger is written; None for no file.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Files(NamedTuple):
     errata_folder : str
         Folder of the three pages of refuted statements (in print, quoted, readings); all of them must be among the ids.
     record_file : str
-        Path of the file to which what was measured is written, beside the records of other claims that are there.
+        Path of the file to which the measurements are written; records of other claims in it are kept.
     """
 
     json_file: str | None = None
@@ -86,7 +86,7 @@ def verify_all(
 ) -> int:
     """Verify claims and show the ledger.
 
-    An interruption shows and writes what was verified so far.
+    After an interruption, the claims verified so far are shown and written.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def verify_all(
     records : list of ClaimRecord, optional
         Of these claims, to be judged in place of new measurements.
     author : str
-        Of claims from outside the package, for how to cite them.
+        Author of claims from outside the package, for their citation.
     comm : mpi4py communicator, optional
         Its ranks share the claims; rank 0 shows and writes.
     **files : str, optional
@@ -109,7 +109,7 @@ def verify_all(
     Returns
     -------
     int
-        0 if every claim holds, or was to be refuted and is, and no mutant survives; otherwise 1.
+        0 if every claim holds, or is refuted as expected, and no mutant survives; otherwise 1.
     """
     interrupted, to = False, Files(**files)
     if records is None:

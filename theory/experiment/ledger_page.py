@@ -1,11 +1,12 @@
 """The ledger as a page, its badge, and the page of refuted statements.
 
-The badge, an SVG, says how many claims there are of each verdict.  The page of refuted statements has them in print, as
-quoted and as read here: the statement, the witness, what holds.  Its template is ``errata_page.md``.
+The badge, an SVG, shows the number of claims with each verdict.  The page of refuted statements has three parts (in
+print, as quoted, as read here); each entry has the statement, the witness and what holds instead.  Its template is
+``errata_page.md``.
 
 The ledger is a self-contained HTML page: a row for each claim, with all its measurements.  The template
-(``ledger_page.html``) has the page with its style, its script and its SVG pictures; here are the values it shows.  A
-Content-Security-Policy in the page allows nothing else: it lists the style and the script by their hashes.
+(``ledger_page.html``) has the page with its style, its script and its SVG pictures; this module computes the values it
+shows.  A Content-Security-Policy in the page lists the style and the script by their hashes and allows nothing else.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ GOOD, BAD, HEAD = "#00614a", "#a8071a", "#3b434c"
 
 
 def badge(results: Any) -> str:
-    """How many claims there are of each verdict, as SVG.
+    """The number of claims with each verdict, as SVG.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def badge(results: Any) -> str:
     Returns
     -------
     str
-        Red if there is an alarm.  Verdicts that no claim has are left out, alarms never.
+        Red if there is an alarm.  Verdicts that no claim has are left out; alarms are always shown.
 
     Examples
     --------
@@ -191,7 +192,7 @@ def page(
     known : int
         Number of claims.
     made : Origin
-        Of which commit and day.
+        The commit and the day.
     interrupted : bool
         Whether some are missing because of an interruption.
 
@@ -226,7 +227,7 @@ def page(
 
 
 def _row(result: Verification) -> dict[str, Any]:
-    """A result with its claim, and what the page derives from them."""
+    """A result with its claim, and the values that the page derives from them."""
     claim = find_claim(result.id)
     try:
         formula = mathml(claim.latex)
@@ -261,7 +262,7 @@ def alarms(result: Verification) -> list[str]:
 
 
 def counted(results: Any) -> dict[str, str]:
-    """How many claims there are of each verdict, how many mutants were caught, and how many alarms there are.
+    """Numbers of claims with each verdict, of mutants that were caught, and of alarms.
 
     Examples
     --------
@@ -293,7 +294,7 @@ def theorems(results: Any) -> list[tuple[str, str, Verification, list[Verificati
     Returns
     -------
     list of tuple
-        What the source is called, "Theorem 3.2", the best of the results whose source names it, and all of them.
+        The name of the source, "Theorem 3.2", the best of the results whose source names it, and all of these results.
     """
     listed, best_first = list(SOURCES), list(VERDICT)
     found: dict[tuple[int, tuple[int, ...], str], list[Verification]] = {}
@@ -359,10 +360,10 @@ def json_of(result: Verification, made: Origin) -> str:
 
 
 def places(check: Any) -> dict[str, Any] | None:
-    """Where the picture of a check has the prediction, the interval and its estimate, and the ends of the axis.
+    """Positions of the prediction, the interval, its estimate and the ends of the axis in the picture of a check.
 
-    The region excluded by a bound is shaded (``band``: its begin and its width), as is the tolerance of a rate or a
-    limit.  None if there is nothing to draw.
+    The region excluded by a bound is shaded (``band``: its start and width), as is the tolerance of a rate or a limit.
+    None if there is nothing to draw.
     """
     estimate, low, high = check.interval[:3]
     predicted, rule = check.predicted, check.rule

@@ -1,7 +1,8 @@
 """Listings of the package by kind (methods, compressors, problems, ...) and by subject, and a search.
 
-Nothing is typed here.  Names come from the subpackages and the registry of compressors, words and sources from
-docstrings, theorems from the formulas of `theory.bounds` that docstrings, closed forms and steps from theory name.
+No listing is typed by hand.  Names come from the subpackages and the registry of compressors, descriptions and sources
+from docstrings, and theorems from the formulas of `theory.bounds` that are named in docstrings, closed forms and
+theoretical step sizes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..core import require
 from ..core.subjects import SUBJECTS, subject_of
 from ..reporting.progress import line_width
 
-INDENT = 22  # of what stands beside a name
+INDENT = 22  # of the text beside a name
 FOUND = 20  # entries that a search returns
 STEM = 5  # letters of a word that have to agree, so that "reduction" finds "reduced"
 SENTENCE = re.compile(r"(?<=[a-z0-9)`][.;:]) (?=[A-Z])")
@@ -74,11 +75,11 @@ class Listing(tuple):
         return "\n\n".join("\n".join([heads[title], *map(str, found)]) for title, found in groups.items())
 
 
-# --- what there is ----------------------------------------------------------------------------------------------------
+# --- the entries ------------------------------------------------------------------------------------------------------
 
 
 def _public(*subpackages: str) -> Iterator[tuple[str, Any]]:
-    """The public names of the package, and what they are, of these subpackages."""
+    """The public names of these subpackages, with their objects."""
     import theory
 
     for name in dir(theory):
@@ -92,7 +93,7 @@ def _returns(thing: Any) -> str:
 
 
 def _methods() -> Iterator[tuple[str, Any]]:
-    """Classes with a round, functions that make one, and those that run a method of their own."""
+    """Classes of methods, functions that make one, and functions that run their own method."""
     every = list(_public("methods", "cluster"))
     classes = {name for name, thing in every if inspect.isclass(thing) and hasattr(thing, "round")}
     for name, thing in every:
@@ -144,7 +145,7 @@ KINDS: dict[str, Callable[[], Iterator[tuple[str, Any]]]] = {
 }
 
 
-# --- what is said of it -----------------------------------------------------------------------------------------------
+# --- their descriptions -----------------------------------------------------------------------------------------------
 
 
 def _words(thing: Any) -> str:
@@ -160,7 +161,7 @@ def _named_in(function: Any) -> set[str]:
 
 @functools.cache
 def _theorems(thing: Any) -> tuple[str, ...]:
-    """Formulas that the docstring names, and for a class those of its closed forms and its step from theory."""
+    """Formulas that the docstring names, and for a class those of its closed forms and its theoretical step size."""
     from .. import bounds
     from ..compressors.closed_forms import delta, omega
     from ..methods.theory_steps import theory_step
@@ -189,7 +190,7 @@ def _source(thing: Any) -> str:
 
 
 def _on_ranks(thing: Any) -> bool:
-    """Whether it runs on ranks: as a part of `run`, or with a communicator of its own."""
+    """Whether it runs on ranks: as a part of `run`, or with its own communicator."""
     runs = not inspect.isclass(thing) and _returns(thing) == "Result"
     return not runs or "comm" in inspect.signature(thing).parameters
 

@@ -1,18 +1,19 @@
-"""The catalogue of methods by name, and methods from a user's file.
+"""The catalogue of methods by name, methods from a user's file, and methods that are written out.
 
-Methods of a user's Python file are given by ``--methods my_file.py``.  A name such as ``qsgd-4`` or ``top-100-memory``
-identifies a method completely, so that ``--methods`` spans an axis and a seed can be derived from the name.
+Methods of a user's Python file are selected by ``--methods my_file.py``.  A name such as ``qsgd-4`` or
+``top-100-memory`` identifies a method completely, so that ``--methods`` spans an axis and a seed can be derived from
+the name.
 
 Any other compressor, feedback rule or server is written out on the command line: ``qsgd(s=3)``, ``topk(k=100)+memory``,
 ``natural+momentum(0.9)``.  A compressor comes first, then what is added to it by ``+``: a feedback rule, a server,
-local steps. Or a method stands alone, with what it is made of: ``diana(qsgd(s=3), alpha=0.1)``, also with its
-server, and for methods of clients their feedback, ``fedavg(topk(k=9), clients=8, local_steps=4, feedback=memory,
+local steps.  Or a method is written with its parts as arguments: ``diana(qsgd(s=3), alpha=0.1)``, also with its server,
+and for methods of clients with their feedback, ``fedavg(topk(k=9), clients=8, local_steps=4, feedback=memory,
 server=outerstep(2.0))``. Names are those of the classes, upper or lower case, ``local(8)`` stands for eight local steps
 a round, and ``step(0.5)`` for a constant step; arguments are numbers, True, False, ``inf``, the letter ``k`` (a
 five-hundredth of the dimension), for quantizers the code of their levels, ``qsgd(s=3, code=elias)``, for wrappers other
 compressors, ``bucketed(qsgd(s=7), 512)``, or laws of the workers' times, ``asyncsgd(times=pareto(2.0))``, or, for
 servers, others and attacks: ``topk(k=9)+attacked(nnm(2, median), alie, 2)``. A step, batch or average that is written
-stands in place of the common one: ``ef21(topk(k=9), step=0.5, batch=8)``.
+replaces the common one: ``ef21(topk(k=9), step=0.5, batch=8)``.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ FLAGSHIP = ("sgd", "sgd-sparse", "qsgd-2", "qsgd-4", "qsgd-8", "top-k-memory", "
 
 
 class Alias(NamedTuple):
-    """A short name: the method that it stands for, its title and a description.
+    """A short name: its method, its title and a description.
 
     ``n`` is the number in the name, the value of the letter k for k; ``levels`` is 2^(n-1) - 1.
     """
@@ -151,7 +152,7 @@ class UnknownName(ValueError):
 class Entry(NamedTuple):
     """A method of the catalogue: its name, family and number (bits or k; None if the family has none).
 
-    ``step`` is what ``sgd(step=0.5)`` says of its step.
+    ``step`` is the text of its step, as in ``sgd(step=0.5)``.
     """
 
     name: str
@@ -226,7 +227,7 @@ def title(entry: Entry, k: int) -> str:
 
 
 def parts(entry: Entry, d: int, k: int, bucket: int) -> Written:
-    """The parts of an entry's method, which is not in a file; ``k`` is the value of the letter k in its name."""
+    """The parts of an entry's method that is not from a file; ``k`` is the value of the letter k in its name."""
     name = entry.name
     if entry.family in ALIASES:
         n = _number(entry, k)
@@ -266,10 +267,10 @@ SETTINGS = "Packed Elias RANS FixedTime Pareto ShiftedExponential"  # codes, and
 
 
 class Written(NamedTuple):
-    """What a written method has: a compressor, and the fields of the method that its other parts set.
+    """The parts of a written method: a compressor, and the fields of the method that its other parts set.
 
-    With the field ``local_steps`` it is a `LocalSGD`, otherwise a `ParallelSGD`; or else it is ``method``, of which
-    ``given`` are the fields that were written.
+    With the field ``local_steps`` it is a `LocalSGD`, otherwise a `ParallelSGD`; or it is ``method``, with ``given``
+    listing the fields that were written.
     """
 
     compressor: Any
@@ -314,7 +315,7 @@ def written_method(name: str, d: int, k: int) -> Written:
     ----------
     name : str
     d : int
-        Length of the vectors; ``rows`` and ``columns`` of compressors of matrices have the nearest to a square.
+        Length of the vectors; ``rows`` and ``columns`` of compressors of matrices are as close to a square as possible.
     k : int
         The value of the letter k.
 
@@ -393,7 +394,7 @@ def _local_steps(part: ast.expr, whole: str) -> int:
 
 
 def class_names() -> list[str]:
-    """What a written method begins with."""
+    """The names with which a written method can begin."""
     return sorted({*_compressors(), *_methods(), *NAME_ALIASES})
 
 
@@ -404,7 +405,7 @@ def _compressors() -> dict[str, type]:
 
 
 def _methods() -> dict[str, type]:
-    """The methods of a star that a compressor, or nothing but numbers, completes."""
+    """The methods of a star that need only a compressor, or only numbers."""
     from .. import methods
 
     known = (getattr(methods, name) for name in methods.__all__)
@@ -475,7 +476,7 @@ def _without(cls: type, error: Exception) -> str:
 
 
 def _value(node: ast.expr, told: str, kind: str | None, whole: str, inner: dict[str, type], d: int, k: int) -> Any:
-    """The value of an argument; ``told`` names it, and ``kind`` is the annotation of its field."""
+    """The value of an argument; ``told`` names the argument, and ``kind`` is the annotation of its field."""
     if isinstance(node, ast.Name) and node.id in ("k", "inf"):
         return k if node.id == "k" else math.inf
     first = kind.split(" | ")[0] if kind is not None else ""

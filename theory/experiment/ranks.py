@@ -1,9 +1,8 @@
 """Ranks of a job: their launcher, interruptions, and the point at which a run stops.
 
-A process learns from its launcher the communicator of its job.  The ranks share results and compile in parallel, or
-divide work: each takes the next item when it is done.  The first of Ctrl-C, SIGTERM and SIGUSR1 stops a run at its next
-evaluation, so that partial results are saved.  An experiment that was stopped goes on from a folder of checkpoints for
-each of its runs.
+A process gets the communicator of its job from its launcher.  The ranks share results and compile in parallel, or
+divide work.  The first Ctrl-C, SIGTERM or SIGUSR1 stops a run at its next evaluation, so that partial results are
+saved.  A stopped experiment continues from a folder of checkpoints for each of its runs.
 """
 
 from __future__ import annotations
@@ -147,7 +146,7 @@ GRACE = 10.0  # grace period in seconds in which rank 0 should stop all ranks
 
 
 class Signalled(KeyboardInterrupt):
-    """A signal that came between runs; ``exit_code`` is the shell's of a process that it ends."""
+    """A signal that came between runs; ``exit_code`` is the shell's exit code of a process ended by it."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -198,7 +197,7 @@ class Interruption:
 
     @property
     def reason(self) -> str:
-        """What happened, as a string."""
+        """The reason of the interruption, as a string."""
         return f"interrupted by {signal.Signals(self.signal or signal.SIGINT).name}"
 
     @property
@@ -207,13 +206,13 @@ class Interruption:
         return 128 + int(self.signal or signal.SIGINT)
 
 
-# --- How an experiment is stopped and goes on ------------------------------------------------------------------------
+# --- How an experiment is stopped and continued ----------------------------------------------------------------------
 
 
 class Stopping(NamedTuple):
     """The flags ``--checkpoint``, ``--every``, ``--resume`` and ``--patience``.
 
-    A run that was complete has a checkpoint at its end: where the experiment goes on, it is read, and not done again.
+    A complete run has a checkpoint at its end: when the experiment continues, this is read and the run is not repeated.
     """
 
     checkpoint: str | None = None
@@ -222,7 +221,7 @@ class Stopping(NamedTuple):
     patience: float = 600.0
 
     def checked(self) -> Stopping:
-        """The same, after all that is wrong with it was refused."""
+        """The same flags after they were checked."""
         from ..cluster.checkpoints import interval, stored
         from ..cluster.failures import Watch
 
@@ -264,7 +263,7 @@ class Stopping(NamedTuple):
 
 
 class Watcher:
-    """The callback of a run: tells the progress, keeps the largest f, and stops the run after a signal.
+    """The callback of a run: reports the progress, records the largest f, and stops the run after a signal.
 
     Parameters
     ----------
@@ -375,7 +374,7 @@ def shared_out(comm: Any, items: Sequence, work: Callable) -> tuple[dict[int, An
 
 
 def _wait_for_all(comm: Any) -> bool:
-    """Sleep until all ranks are here; whether an interruption came in the meantime, which they will all learn of."""
+    """Sleep until all ranks arrive; return whether this rank was interrupted in the meantime."""
     from ..core.interrupts import wait
 
     request, interrupted = comm.Ibarrier(), False

@@ -1,7 +1,7 @@
 """The tables and the figure of a record, with the exchange times that a network model predicts.
 
-The exchange times of the network model are beside those of the record.  The table of gradients and messages has
-variance and diversity at both ends of a run, and what its compressor added.
+The exchange times of the network model are shown beside those of the record.  The table of gradients and messages has
+variance and diversity at both ends of a run, and the variance added by its compressor.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def calibration_text(calibration: Any) -> str:
     if calibration.oversubscribed:
         lines.append(
             "more ranks than processors: they wait for each other's turns, which no start-up, byte or addition\n"
-            "counts, so the model is out of its domain and its error is what it is"
+            "counts, so the model does not apply and its error has no meaning"
         )
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     if load > (os.cpu_count() or 1):
@@ -77,7 +77,7 @@ def calibration_text(calibration: Any) -> str:
 
 
 def _timed(row: Any, model: float) -> tuple[str, ...]:
-    """The cells of what was timed."""
+    """The cells of the timed rounds."""
     times = number(1e6 * row.seconds), number(1e6 * model), number(model / row.seconds)
     return row.kind, f"{row.size:,}", *times
 
@@ -151,7 +151,7 @@ def _mean(runs: list[dict], name: str) -> float:
 
 
 def _verdict(runs: list[dict], constants: Constants) -> Verdict:
-    """The verdict of a run as it was recorded, or that of the mean of several."""
+    """The recorded verdict of a run, or that of the mean of several runs."""
     if len(runs) == 1:
         bound = math.nan if runs[0]["bound"] is None else runs[0]["bound"]
         return Verdict(runs[0]["verdict"], bound, runs[0]["sentence"])
@@ -163,7 +163,7 @@ def _verdict(runs: list[dict], constants: Constants) -> Verdict:
 
 
 def report(record: Record) -> str:
-    """The tables, with their assumptions above and below; as wide as the terminal, at most 120 columns."""
+    """The tables, with their assumptions above and below; they are as wide as the terminal, at most 120 columns."""
     constants = Constants(**record.experiment["constants"])
     runs = list(record.results.values())
     rows: list = []
@@ -271,7 +271,7 @@ VARIANCE_HEAD = (
 
 
 def gradient_numbers(problem: Any, x: ArrayLike, comm: Any = None) -> dict:
-    """sigma^2, B_D and the largest batch without loss at a point, if they are numbers; every rank takes its rows."""
+    """sigma^2, B_D and the largest batch without loss at a point, if these are finite; every rank takes its rows."""
     from ..bounds.batches.limits import largest_batch
     from ..problems import batch_bound, gradient_variance
 
@@ -361,14 +361,14 @@ def _counted(count: int, what: str) -> str:
 
 
 def _setting(record: Record) -> str:
-    """What a figure shows, for a sentence."""
+    """A phrase for what a figure shows."""
     e, workers = record.experiment, {run["workers"] for run in record.results.values()}
     by = f" with {_counted(max(workers), 'worker')}" if len(workers) == 1 else ""
     return f"{e['problem'].lower()} loss on {e['data']['name']}{by}"
 
 
 def shared_cores(record: Record) -> str:
-    """What is said of the times of a record whose ranks had to share processors, or nothing."""
+    """A remark on the times of a record whose ranks had to share processors; otherwise empty."""
     e = record.experiment
     if not e.get("oversubscribed"):
         return ""

@@ -1,4 +1,4 @@
-"""Numbers by key: what a record, a claim or a closed form says, for sentences that must not say anything else.
+"""Numbers by key, from a record, a claim or a closed form, for sentences whose numbers must agree with these.
 
 A template has keys in braces, with a format::
 
@@ -10,8 +10,8 @@ A template has keys in braces, with a format::
     {bound:qsgd_variance(8192, 7):.4g}                         a closed form
     {100 * study:... / study:...:.0f}                          arithmetic of these
 
-The parts of a key are slugs: a name, or the value of a field by which a row is told from the others.  As many parts
-select a row as are needed to leave one.
+The parts of a key are slugs: a name, or the value of a field that distinguishes a row from the others.  A key has as
+many parts as are needed to select one row.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ WHOLE: dict[str, Callable] = {
 
 
 class KeyRefused(ValueError):
-    """A key that names nothing, or several things, or a template that is not one."""
+    """A key that names nothing or several things, or an invalid template."""
 
 
 class Records:
-    """Where keys lead: records of studies, results of claims, closed forms; each is read when a key asks for it.
+    """The sources of keys: records of studies, results of claims, closed forms; each is read when a key needs it.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Records:
 
     @staticmethod
     def claim_of(key: str) -> str:
-        """The id of the claim that a key is about: as evidence, or with a field at its end."""
+        """The id of the claim in a key, which is evidence or ends with a field."""
         from ..claims import list_claims
 
         owner = key.partition(":")[2].partition("#")[0]
@@ -182,7 +182,7 @@ def _field(check: Any, field: str, key: str) -> float:
 
 
 def _fields(row: Any) -> dict[str, Any]:
-    """A row by its fields; empty if it is none."""
+    """A row by its fields; empty if the value is not a row."""
     if hasattr(row, "_asdict"):
         row = row._asdict()
     return {slug(name): value for name, value in row.items()} if isinstance(row, Mapping) else {}
@@ -213,13 +213,13 @@ def _walk(node: Any, parts: list[str], key: str) -> Any:
 
 
 def _named(part: str, names: Any) -> str | None:
-    """The name that this part of a key stands for: itself, or the only one that begins with it."""
+    """The name that this part of a key means: itself, or the only name that begins with it."""
     begun = [name for name in names if name.startswith(f"{part}-")]
     return part if part in names else begun[0] if len(begun) == 1 else None
 
 
 def _row(rows: list, parts: list[str], key: str) -> Any:
-    """Rows whose fields have these values, until one is left; the part after that is a field of it."""
+    """Select rows by the values of their fields until one is left; the next part is a field of that row."""
     for used, part in enumerate(parts):
         field, after = _named(part, _names(rows[0])), parts[used + 1 :]
         if field is not None and len(rows) == 1:
@@ -241,13 +241,13 @@ def _names(row: Any) -> list[str]:
 
 
 def _cells(row: Any) -> list[tuple[str, Any]]:
-    """Names and values of a row, those of rows within it too."""
+    """Names and values of a row, including those of rows within it."""
     cells = list(_fields(row).items()) or [(str(k), value) for k, value in enumerate(row)]
     return [pair for name, v in cells for pair in ([(name, v)] if isinstance(v, (str, int, float)) else [])]
 
 
 def _scalar(value: Any, key: str) -> Any:
-    """A number, or a string that may have one."""
+    """A number, or a string that may contain one."""
     if isinstance(value, str):
         return value
     if np.ndim(value) or not isinstance(value, (int, float, np.generic, np.ndarray)):
@@ -270,7 +270,7 @@ def fill(text: str, records: Records) -> str:
     Raises
     ------
     KeyRefused
-        For a key that names nothing, or an expression that is more than arithmetic.
+        For a key that names nothing, or an expression with other operations than arithmetic.
     """
     return TEMPLATE.sub(lambda match: _show(evaluate(match[1], records), match[2], match[0]), text)
 
@@ -301,7 +301,7 @@ def evaluate(expression: str, records: Records) -> Any:
 
 
 def _number(value: Any) -> float:
-    """A number; of a string its first one."""
+    """The number, or the first number in a string."""
     if not isinstance(value, str):
         return value
     found = NUMBER.search(value)
@@ -311,7 +311,7 @@ def _number(value: Any) -> float:
 
 
 def _show(value: Any, form: str, whole: str) -> str:
-    """A value as a reader sees it: ``n`` is the usual form of a study's tables, ``s`` the text itself."""
+    """A value as text: ``n`` is the usual format of a study's tables, ``s`` the text itself."""
     from ..plots.appearance import number
 
     if form == "s":

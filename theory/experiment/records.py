@@ -1,8 +1,9 @@
 """Records of an experiment, and its configuration: flat, checked, and representable in TOML and JSON.
 
 A configuration is immutable.  Two fields may be lists, ``workers`` and ``batch``: with the methods they span a grid,
-one *cell* for each combination. All cells see the same number of samples.  The stream of a cell comes from the seed and
-the cell's own full name, so that adding a method, or a value to an axis, never changes what another cell draws.
+one *cell* for each combination. All cells see the same number of samples.  The random stream of a cell is derived from
+the seed and the cell's full name, so that adding a method, or a value to an axis, never changes the random numbers of
+another cell.
 
 A TOML file with the key ``study`` is another kind of experiment: see ``studies/configuration.py``.
 
@@ -12,7 +13,7 @@ A record is a folder with JSON lines and arrays, complete or interrupted, which 
                        constants: the first line), ``history`` (one evaluation of one run), ``result`` (one run is
                        done) or ``end`` (status; the last line)
 ``<run>.npz``          x (the chosen average) and last, for each run
-``configuration.toml`` what ``run --config`` takes to do it again
+``configuration.toml`` the configuration with which ``run --config`` repeats it
 ``table.txt``, ``figure.png``; `plot` adds ``figure.pdf``
 
 The folder is called ``….unfinished`` until the end, so a folder without this suffix is complete or states why it is
@@ -104,20 +105,20 @@ class Configuration:
     l2 : float, optional
         Weight of (1/2)||x||^2; 1/n by default.
     step : float, {"theory", "best"} or None
-        In place of every method's own step: a constant one, that of the theorem which covers the method, or the
-        constant one with which the method ends lowest.
+        Replaces every method's own step: a constant, the step of the theorem that covers the method, or the constant
+        with which the method ends lowest.
     c, shift : float
-        Without ``step``: the step sizes c / (mu (shift + t)) of the methods that state none; without ``shift`` it
-        follows from the problem.
+        Without ``step``, methods that state no step size use c / (mu (shift + t)); by default ``shift`` follows from
+        the problem.
     bucket : int
         Coordinates that share one norm in QSGD.
     points : int
         Number of evaluations of f in a run.
     repeats : int
-        Runs of each cell, with different seeds: the figure has a band.
+        Runs of each cell, with different seeds; with several, the figure has a band.
     until_bound : bool
-        Whether a method whose bound is vacuous after ``steps`` gets the steps from which it is not, up to a hundred
-        times as many.
+        Whether a method whose bound is vacuous after ``steps`` runs until it is not, up to a hundred times as many
+        steps.
     out : str
         Folder for the folder of the record.
     """
@@ -248,13 +249,13 @@ def _toml(value: Any) -> str:
 
 UNFINISHED = ".unfinished"
 
-LONGEST_LINE = 2**24  # bytes; longer ones are nobody's record
+LONGEST_LINE = 2**24  # bytes; a longer file is not a record
 
 TITLES = {"payload_bits_up": "bits_up", "payload_bits_down": "bits_down"}  # aliases, as in a result's history
 
 
 def plain(value: Any) -> Any:
-    """Numbers, texts, lists and dicts for JSON; what is not finite is null, and what is none of these is its text."""
+    """Numbers, texts, lists and dicts for JSON; numbers that are not finite become null, other values text."""
     if hasattr(value, "_asdict"):
         return plain(value._asdict())
     if isinstance(value, dict):
@@ -268,7 +269,7 @@ def plain(value: Any) -> Any:
 
 
 def file_name(label: str) -> str:
-    """A file name for a run's label, which no other label has."""
+    """A unique file name for a run's label."""
     plain = re.sub(r"[^A-Za-z0-9=.-]+", "_", label)[:100]
     return plain if plain == label else f"{plain}-{hashlib.sha256(label.encode()).hexdigest()[:8]}"
 
@@ -345,12 +346,12 @@ class Record:
     reason: str = ""
 
     def arrays(self, label: str) -> dict[str, np.ndarray]:
-        """The stored arrays of a run; no pickle."""
+        """The stored arrays of a run; nothing is unpickled."""
         return load_arrays(inside(self.folder, f"{file_name(label)}.npz"))
 
 
 def repetitions(record: Record) -> dict[str, list[str]]:
-    """The labels of the runs that differ in their seed alone, by the label of the first."""
+    """The labels of the runs that differ only in their seed, by the label of the first."""
     found: dict[str, list[str]] = {}
     for label in record.results:
         found.setdefault(label.partition(" #")[0], []).append(label)

@@ -1,8 +1,8 @@
 """The index of the sources: the statements of five sources, and the evidence for or against them.
 
-An entry of ``docs/sources/index.toml`` quotes a statement and names its evidence by key.  Its verdict is computed: the
-weakest of its evidence; how statement and evidence are related, which a person chose, is a column beside it.  What
-bears on an entry and is not its evidence is left out by name, with a reason that is printed.
+An entry of ``docs/sources/index.toml`` quotes a statement and names its evidence by key.  Its verdict is computed: it
+is that of the weakest evidence.  The relation of statement and evidence, which a person chose, is a separate column.  A
+result that concerns an entry and is not used as evidence is listed by name, with a reason that is printed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .record_values import KeyRefused, Records, fill, keys_of, statement
 
 ROOT = Path(__file__).resolve().parents[2]  # of a checkout
 INDEX, FIGURES = ROOT / "docs" / "sources" / "index.toml", ROOT / "figures"
-# From weak to strong.  "in part" has trials that hold; of what is undecided not even that is known.
+# From weak to strong.  "in part" has trials that hold; for "undecided" not even that is known.
 ORDER = (FAILS, OPEN, PART, VACUOUS, LOOSELY, HOLDS)
 RELATIONS = ("as printed", "as quoted", "with another constant", "ordering", UNJUDGED)
-SAYS = ("measured", "because", "reason")  # what we say ourselves: templates
+SAYS = ("measured", "because", "reason")  # our own texts: templates
 
 
 class Entry(NamedTuple):
@@ -34,23 +34,24 @@ class Entry(NamedTuple):
     Attributes
     ----------
     source, id, kind : str
-        Whose it is, its name there, and whether it is a theorem, a figure, ...
+        The source, the statement's name there, and whether it is a theorem, a figure, ...
     says, printed : str
-        What it says, in our words, and what is printed.
+        The statement in our words, and as printed.
     relation : {"as printed", "as quoted", "with another constant", "ordering", "–"}
-        What of it the evidence is about: of what is quoted the text was not read; a dash where nothing is judged.
+        How the evidence is related to the statement; "as quoted" means that the text itself was not read, and a dash
+        that nothing is judged.
     evidence : list of str
         ``claim:id``, ``claim:id#words of a check``, ``study:name#statement``, ``test:file::name``.
     left_out : list of str
-        What bears on it, too, and does not count.
+        Results that concern it and do not count.
     because : str
         Why not.
     ours : list of str
-        What else to read: ``bound:``, ``method:``, ``study:``, ``figure:``, ``lecture:``, ``test:``.
+        Further references: ``bound:``, ``method:``, ``study:``, ``figure:``, ``lecture:``, ``test:``.
     measured, reason : str
-        What came out, and remarks; templates whose numbers are keys.
+        The result, and remarks; these are templates whose numbers are keys.
     command : str
-        What runs it again, if the evidence does not say it.
+        The command that repeats the measurement, if the evidence does not state it.
     """
 
     source: str
@@ -69,11 +70,11 @@ class Entry(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its key, by which studies name it."""
+        """The key by which studies name it."""
         return entry_key(self.source, self.id)
 
     def commands(self) -> list[str]:
-        """What runs it again."""
+        """The commands that repeat the measurement."""
         if self.command:
             return [self.command]
         run, found = "python -m theory.experiment", []
@@ -84,13 +85,13 @@ class Entry(NamedTuple):
         return found
 
     def studies(self) -> list[str]:
-        """The studies that it names, as evidence, in a number or to read."""
+        """The studies that it names: as evidence, in a number or as a reference."""
         keys = [*self.evidence, *self.left_out, *self.ours, *(key for f in SAYS for key in keys_of(getattr(self, f)))]
         return list(dict.fromkeys(re.split("[#.]", key[6:])[0] for key in keys if key.startswith("study:")))
 
 
 class Piece(NamedTuple):
-    """One piece of evidence: its key, its verdict, what was stated, and the factor of a wrong number that passes."""
+    """One piece of evidence: its key, its verdict, the statement, and the factor of a wrong number that passes."""
 
     key: str
     status: str
@@ -161,7 +162,7 @@ def piece(key: str, records: Records) -> Piece:
     if kind == "claim":
         result = records.claim(name)
         if not part:
-            factor = result.by_run or result.passing  # of a theorem that lemmas give together: what its run tells
+            factor = result.by_run or result.passing  # of a theorem from several lemmas: that of its run
             return Piece(key, graded(result.verdict, factor), result.title, factor)
         check = records.check(name, part, key)
         word = judge(check)
@@ -177,11 +178,11 @@ def piece(key: str, records: Records) -> Piece:
     raise KeyRefused(f"evidence {key!r}: allowed: claim:id, claim:id#check, study:name#statement, test:file::name")
 
 
-# --- what is wrong ------------------------------------------------------------------------------------------------
+# --- errors in the index ------------------------------------------------------------------------------------------
 
 
 def complaints(entries: Iterable[Entry], records: Records, studies: Iterable[str] = ()) -> list[str]:
-    """What is wrong with the entries, and which statements of these studies bear on one and are not mentioned in it."""
+    """Errors in the entries, and statements of these studies that concern an entry and are not mentioned in it."""
     entries = list(entries)
     found = [f"{key}: twice" for key, n in Counter(entry.key for entry in entries).items() if n > 1]
     found += [f"{entry.key}: {wrong}" for entry in entries for wrong in _wrongs(entry, records)]
@@ -192,13 +193,13 @@ def complaints(entries: Iterable[Entry], records: Records, studies: Iterable[str
             for target in said.bears_on:
                 whole = [target] if target in by_key else [k for k in by_key if k.startswith(target)]
                 if len(whole) != 1:
-                    found.append(f"{key} bears on {target}, which is no entry" + ", but several" * (len(whole) > 1))
+                    found.append(f"{key} concerns {target}, which is not an entry" + ", but several" * (len(whole) > 1))
                 elif key not in (*by_key[whole[0]].evidence, *by_key[whole[0]].left_out):
-                    found.append(f"{whole[0]}: {key} ({said.verdict}) bears on it and is neither evidence nor left out")
+                    found.append(f"{whole[0]}: {key} ({said.verdict}) concerns it and is neither evidence nor left out")
                 else:
                     named.add((whole[0], key))
         found += [
-            f"{entry.key}: {key} is its evidence, and does not say that it bears on it"
+            f"{entry.key}: {key} is its evidence, and does not state that it concerns it"
             for entry in entries
             for key in (*entry.evidence, *entry.left_out)
             if key.startswith(f"study:{name}#") and (entry.key, key) not in named
@@ -229,12 +230,12 @@ def _wrongs(entry: Entry, records: Records) -> list[str]:
 
 
 def show_index(names: Sequence[str] = (), index: Any = INDEX, figures: Any = FIGURES, say: Callable = print) -> int:
-    """Print the verdicts of entries with their evidence, and what is wrong with the index.
+    """Print the verdicts of entries with their evidence, and errors in the index.
 
     Parameters
     ----------
     names : sequence of str
-        Sources, keys of entries, or the beginning of keys; all without.
+        Sources, keys of entries, or the beginning of keys; by default all.
     index, figures : path-like
         The index, and the folder of the figures with the records.
     say : callable

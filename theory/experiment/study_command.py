@@ -1,7 +1,7 @@
 """The commands ``study``, ``figures`` and ``shard``, and their arguments.
 
-``study`` runs experiments that are studies, one after the other or shared by ranks.  ``shard`` makes a folder that
-ranks map of a file, or of synthetic data of full size.
+``study`` runs experiments that are studies, one after the other or shared by ranks.  ``shard`` writes a file, or
+synthetic data of full size, to a folder that ranks map.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def study_all(
 ) -> int:
     """Measure and show studies; with several ranks these share the studies, and rank 0 shows.
 
-    Studies that run on ranks themselves are measured by all of them together.
+    Studies whose runs use ranks are measured by all ranks together.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def study_all(
     Returns
     -------
     int
-        0, 1 if a record cannot be written, or 130 after an interruption: what was measured is shown.
+        0, 1 if a record cannot be written, or 130 after an interruption; the measurements so far are shown.
     """
     from ..studies import measure, show_studies, takes_ranks
 

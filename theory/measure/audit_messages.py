@@ -1,6 +1,7 @@
 """The messages of an audit (bits, entropy, lossless baselines, seconds), and the result of an audit.
 
-The lossless baselines are a general compressor, and the entropy, a lower bound for codes of single symbols.
+The lossless baselines are a general-purpose compressor (zlib) and the entropy, a lower bound for codes of single
+symbols.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from ..wire.frame import WireError, open_frame
 from .audit_tables import law_table, lay_out, sheet, wire_table
 from .intervals import Interval, mean_interval
 
-# --- What an audit of a compressor returns ---------------------------------------------------------------------------
+# --- The result of an audit ------------------------------------------------------------------------------------------
 
 ROUNDING = 1e-14  # a squared relative bias below this is rounding to float32, not bias
 
@@ -53,7 +54,7 @@ class InputRow(NamedTuple):
 
     @property
     def biased(self) -> bool:
-        """Whether there is a bias, in any direction or along v, that is more than rounding."""
+        """Whether there is a bias, in any direction or along v, that exceeds rounding errors."""
         return self.bias.low > ROUNDING or max(self.along.low, -self.along.high) > math.sqrt(ROUNDING)
 
 
@@ -118,7 +119,7 @@ class Audit(NamedTuple):
     samples : int
         Draws for each input.
     state : int
-        Length of the state that a worker stores between messages; here it is reset for each.
+        Length of the state that a worker stores between messages; the audit resets it for each message.
     seed : int
         The seed.
     """
@@ -260,7 +261,7 @@ CALLS = 5  # repetitions, of which the fastest counts
 
 
 def closed_form(function: Callable[..., float], *given: Any) -> float | None:
-    """What the function returns; None where there is no closed form."""
+    """The value of the function; None if there is no closed form."""
     try:
         return float(function(*given))
     except TypeError:
@@ -278,8 +279,8 @@ EMPTY = np.iinfo(np.int32).min
 def _pieces(array: Any, used: Any, unused: int) -> list | None:
     """The entries of ``index`` or ``level`` that each part uses; None if that is unknown.
 
-    Parts usually have pieces of equal size: then all that they use was written.  With another layout, every written
-    entry must be in use.
+    Parts usually have pieces of equal size; then all the entries that they use were written.  With another layout,
+    every written entry must be in use.
     """
     n = used.size
     room = array.size // n
@@ -331,7 +332,7 @@ def _entropy_bits(c: Any, d: int, v: Any, seed: int) -> tuple[Interval, float | 
 
 
 def audit_wire(c: Any, d: int, name: str, v: np.ndarray, row: InputRow, seed: int) -> tuple[Wire, list[str]]:
-    """Lengths and contents of the messages for v, and what is wrong with them."""
+    """Lengths and contents of the messages for v, and their faults."""
     faults, numbers = [], int(key(seed_of(seed, "message")))
     try:
         message, restored = encode(c, v, numbers), compress(c, v, numbers)
@@ -384,7 +385,7 @@ def _fastest(call: Callable[[], Any], calls: int) -> float:
 
 
 def audit_timing(c: Any, d: int, seed: int, calls: int) -> Timing:
-    """Nanoseconds a coordinate, there and back."""
+    """Nanoseconds per coordinate for encoding and decoding."""
     v = np.random.default_rng(seed % 2**32).standard_normal(d).astype(np.float32)
     symbols, state = new_symbols(c, d, np.empty(0, np.float32)), np.zeros(state_size(c, d))
     out, stream = np.empty_like(v), key(seed, "timing")

@@ -1,4 +1,4 @@
-"""Audits as text: a full report on one compressor, two tables for several."""
+"""Audits as text: a full report for one compressor, two tables for several."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _interval(interval: Any, at: float) -> str:
 
 
 def _law(audit: Any) -> tuple[str, float | None, float, float]:
-    """The factor (omega, delta, or the error if neither is stated), with its stated, measured and found values."""
+    """The factor (omega, delta, or the error if neither is stated): stated, measured, and largest found."""
     measured, found = audit.measured.error.estimate, audit.worst.error.estimate
     if audit.omega is not None:
         return "ω", audit.omega, measured, found

@@ -59,7 +59,7 @@ def _row(c: Any, name: str, v: Any, samples: int, seed: int, threads: int) -> In
     return InputRow(
         name,
         max(_z(found.cross / found.squared_norm), abs(_z(found.along / found.squared_norm))),
-        # what no draw of so many inputs changed is taken for certain
+        # values that did not change in any draw of so many inputs are taken as certain
         mean_interval(found.cross / found.squared_norm, certain=True),
         mean_interval(found.along / found.squared_norm, certain=True),
         mean_interval(found.error / found.squared_norm, certain=True),
@@ -246,7 +246,7 @@ def audit(
 
 
 def _worst(bench: _Bench, rows: Any, inputs: Any, evaluations: int, any_scale: bool) -> Worst:
-    """Search, remeasure the vector found and the worst input, then the worse of the two once more."""
+    """Search, measure the vector found and the worst input again, and then the worse of the two once more."""
     known = max(rows, key=lambda row: row.error.estimate)
     ends = worst_vectors(
         bench.c,

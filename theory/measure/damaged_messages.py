@@ -1,7 +1,7 @@
 """Fuzzing with damaged messages: whether ``unpack`` terminates and stays within its arrays on any input.
 
-The payload of a good message is damaged and unpacked in one compiled loop, without the frame, whose checksum would
-reject it.  All arrays lie between guards: a write out of bounds changes a guard; a read out of bounds is detected by
+The payload of a valid message is damaged and unpacked in one compiled loop, without the frame, whose checksum would
+reject it.  Guards surround all arrays: a write out of bounds changes a guard, and a read out of bounds is detected by
 unpacking every message twice, followed by different bytes.
 """
 

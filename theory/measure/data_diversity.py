@@ -35,7 +35,7 @@ class DiversityFloor(NamedTuple):
     smallest_row, spectral : float
         min ||x_i||^2 and sigma_max(X)^2, both squared.
     degree : int
-        rho, the largest number of rows that one row shares a column with.
+        rho, the largest number of rows with which one row shares a column.
     """
 
     batch_bound: float
@@ -106,7 +106,7 @@ def _rows_of(problem: Any, what: str) -> Any:
 
 
 def conflict_degree(problem: Any) -> int:
-    """The largest number of other rows that one row of the data shares a column with: rho of Yin et al. (2018).
+    """The largest number of other rows with which one row of the data shares a column: rho of Yin et al. (2018).
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def diversity_floor(problem: Any) -> DiversityFloor:
     (2.0, 2.0, 1)
     """
     _rows_of(problem, "diversity_floor")
-    require(problem.l2 == 0.0, "l2", problem.l2, "0: l2 x is part of every gradient, and far out they all agree")
+    require(problem.l2 == 0.0, "l2", problem.l2, "0: l2 x is part of every gradient, so all agree far from 0")
     smallest, spectral = float(_smallest_row(problem.A, problem.n)), float(largest_eigenvalue(problem.A))
     require(spectral > 0.0, "problem", "rows that are all zero", "a data matrix with a non-zero entry")
     degree = conflict_degree(problem)

@@ -341,7 +341,7 @@ def _from_samples(
         _sampled(problem, x, other if two else x, two, stream, squares, products, out, scratch)
     # within a group, repeats of a row may share their noise: then only the means of the groups are independent
     shared = base.gradient_noise(problem) == base.PER_STEP
-    # rows of one length have gradients of one length: that may well be certain
+    # rows of one length have gradients of one length, so equal samples may be certain
     moment = mean_interval(squares.mean(axis=1) if shared else squares.reshape(-1), level, certain=True)
     found = mean_interval(products, level, certain=True)
     low, high, estimate = (max(0.0, number) for number in (found.low, found.high, found.estimate))

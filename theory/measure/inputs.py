@@ -10,7 +10,7 @@ The search begins with vectors that are known to be bad for some operator (flat,
 half-integers, geometric, short support, opposite signs, flat spectra), improves the best of them by a (1+1) evolution
 strategy, and uses only samples of the error.  A child and its parent are compared on the same random numbers.  These
 are changed from time to time, and gains must be confirmed with more of them: otherwise a vector would be selected for
-its luck.  The error of the result must still be measured with new random numbers.
+favourable random numbers.  The error of the result must still be measured with new random numbers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Confidence intervals, some of them from betting.
 
-The default level is 1 - 10^-6, so that hundreds of claims do not raise false alarms.  What is valid depends on the
-sample: `share_interval` (Clopper and Pearson) for counts, `bernstein_interval` and `betting_interval` (from bets,
-narrow where samples vary little) for a known range, and `median_interval` for medians, hold for every number of
-samples; `mean_interval`, for everything else, is as wide as skewed samples need it, and states a lower level where
-there are too few of them. `student_interval` is the textbook's, for samples that are nearly normal.
+The default level is 1 - 10^-6, so that hundreds of claims do not raise false alarms.  The right interval depends on the
+samples.  `share_interval` (Clopper and Pearson) for counts, `bernstein_interval` and `betting_interval` (from bets,
+narrow if samples vary little) for samples in a known range, and `median_interval` for medians are valid for every
+number of samples.  `mean_interval`, for everything else, is wide enough for skewed samples, and states a lower level if
+there are too few of them.  `student_interval` is the textbook interval for samples that are nearly normal.
 `tests/measure/test_coverage.py` measures how often each of them misses.
 """
 
@@ -41,7 +41,7 @@ STATED = ((24, 1e-2), (100, 1e-4), (400, 1e-5), (1600, 1e-6))  # with fewer samp
 
 FEW = ((4, 0.3), (8, 1e-2))  # the same by how many samples make up the distances from the median, of more than 6
 
-CONSTANT = 1e-9  # samples that differ by less than this, relative to the largest, are one number and rounding
+CONSTANT = 1e-9  # samples that differ by less than this, relative to the largest, are equal up to rounding
 
 
 class Interval(NamedTuple):
@@ -180,10 +180,10 @@ def mean_interval(samples: Any, level: float = LEVEL, certain: bool = False) -> 
     Interval
         Its ``level`` is lower if there are too few samples for the requested level: 0.99 below 24 of them, 1 - 10^-4
         below 100, 1 - 10^-5 below 400 and 1 - 10^-6 below 1,600; more are needed, in proportion to its square, if the
-        skewness is above that of a squared normal number, 2.8.  If fewer than 8 samples make up most distances from
-        the median, as of 24 numbers from Beta(0.05, 1), it is at most 0.99, and 0.7 for fewer than 4.  If all samples
-        are the same number, and that is not ``certain``, it reaches from -inf to inf: what was not seen may have any
-        size; only a known range helps.
+        skewness is above that of a squared normal number, 2.8.  If fewer than 8 samples make up most of the sum of
+        distances from the median, as for 24 numbers from Beta(0.05, 1), it is at most 0.99, and 0.7 for fewer than 4.
+        If all samples are the same number, and that is not ``certain``, the interval is from -inf to inf: values that
+        did not occur may have any size unless the range is known.
 
     Notes
     -----
@@ -415,10 +415,10 @@ HALVINGS = 60  # of the range, when the ends are searched
 def betting_interval(samples: Any, low: float, high: float, level: float = LEVEL) -> Interval:
     """Interval for the mean of independent samples in [low, high], valid for every n.
 
-    For each candidate m one capital bets that the mean is above m and another that it is below. If m is the mean,
+    For each candidate m, one capital is bet on a mean above m and another on a mean below m. If m is the mean,
     neither game is favourable, so the probability that a capital ever exceeds 2/(1 - level) is at most (1 - level)/2
-    (Ville). The interval consists of the m for which no capital does. The bet on a sample depends on earlier samples
-    only.
+    (Ville). The interval consists of the m for which no capital does. The bet on a sample depends only on earlier
+    samples.
 
     Parameters
     ----------
@@ -462,7 +462,7 @@ def betting_interval(samples: Any, low: float, high: float, level: float = LEVEL
     bets = np.sqrt(2.0 * need / (np.r_[0.25, variances[:-1]] * x.size))  # each knows only what came before
 
     def end(sign: float) -> float:
-        """The last m, from this side of the range on, that a capital refutes."""
+        """The last m, counted from this end of the range, that a capital refutes."""
         y, refuted, allowed = (unit if sign > 0 else 1.0 - unit), 0.0, 1.0
         for _ in range(HALVINGS):
             m = 0.5 * (refuted + allowed)

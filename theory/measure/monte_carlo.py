@@ -53,7 +53,7 @@ def sample(c: Any, v: np.ndarray, wire: np.ndarray, stream: Any, first: Any, tab
 
 
 def sample_function(function: Callable[..., Any], v: np.ndarray, stream: Any, table: Any) -> None:
-    """Fill ``table`` from the messages that a function returns many at a time; it counts no bits."""
+    """Fill ``table`` from the messages of a function that returns many at a time; no bits are counted."""
     rng, rows = generator(stream), 2 * max(1, 2**18 // (2 * v.size))
     table[:, 5] = np.nan
     for first in range(0, len(table), rows):
@@ -111,7 +111,7 @@ class Moments(NamedTuple):
 
 
 def _enough(samples: int, d: int) -> int:
-    """Threads for so many draws: one where a thread would take longer to start than to finish."""
+    """Number of threads for so many draws: one if starting a thread would take longer than the draws."""
     return min(spare_cores(), samples // 2) if samples * d >= 2**18 else 1
 
 
@@ -176,7 +176,7 @@ def moments(
         threads = _enough(table.shape[0], v.size) if threads is None else threads
         stopped = threading.Event()
 
-        def work(first: int, stop: int) -> None:  # pairs of draws, in stretches between which Ctrl-C is heard
+        def work(first: int, stop: int) -> None:  # pairs of draws, in stretches between which Ctrl-C is handled
             Stretches(stopped).over(first, stop, lambda a, b: sample(c, v, wire, stream, 2 * a, table[2 * a : 2 * b]))
 
         cuts = np.linspace(0, table.shape[0] // 2, threads + 1).astype(int).tolist()

@@ -1,4 +1,4 @@
-"""Privacy with random participation of workers, by the accountant of dp-accounting: ``sgd-theory[privacy]``."""
+"""Privacy with random participation of workers, by the package dp-accounting (``sgd-theory[privacy]``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sampled_privacy(
 ) -> float:
     """The delta of (epsilon, delta)-differential privacy of messages that a worker sends only in some rounds.
 
-    In each round every worker takes part with the same probability, independently (Poisson sampling); or, with
+    In each round every worker takes part independently with the same probability (Poisson sampling); or, with
     ``clients`` and ``workers``, a fixed number of them is drawn, as in `FedAvg`. The participants of a round are
     secret.
 
@@ -41,8 +41,8 @@ def sampled_privacy(
     Returns
     -------
     float
-        An upper bound, up to the accuracy of the accountant's grid; 1 if it is vacuous. With a fixed number it is
-        loose: in three cases it was for one round 3 to 25 times the delta of the worst pair of inputs.
+        An upper bound, up to the accuracy of the accountant's grid; 1 if it is vacuous.  With a fixed number the bound
+        is loose: for one round in three cases it was 3 to 25 times the delta of the worst pair of inputs.
 
     Raises
     ------

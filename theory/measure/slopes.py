@@ -20,7 +20,7 @@ from .intervals import LEVEL, Interval, mean_interval
 def reached(position: Any, gap: Any, goal: float) -> float:
     """First position at which the gap is at most the goal, by log-linear interpolation; infinite if there is none.
 
-    Where the goal or the gap before has no logarithm, nothing is interpolated.
+    If the goal or the preceding gap has no logarithm, there is no interpolation.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Compiled loops that replace a method's round function where a step does very little work.
+"""Compiled loops that replace a method's round function if a step does very little work.
 
 Each has bit-identical results to the round function (tests/methods/test_fast.py).  Each is compiled per problem, as a
 step is so short that a call by address would be noticeable; its compressor is fixed, so no pairs are compiled.
@@ -40,7 +40,7 @@ from .types import Run
 
 # --- Plain SGD on a problem with drawn noise in one loop -------------------------------------------------------------
 
-FEW = 256  # the loop is used up to this length of x; longer vectors need no help
+FEW = 256  # the loop is used up to this length of x; longer vectors do not need it
 
 TOGETHER = 64  # maximum number of steps whose noise is drawn together
 

@@ -103,7 +103,7 @@ def check_method(self: Any) -> None:
 
 
 def check_share(name: str, value: Any) -> None:
-    """Reject what is neither None nor a number above 0 and at most 1."""
+    """Reject a value that is neither None nor a number above 0 and at most 1."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     require(value is None or (number and 0.0 < value <= 1.0), name, value, "a number above 0 and at most 1")
 

@@ -146,7 +146,7 @@ class Split(NamedTuple):
 
     def shards(self, sampling: str, n: int, workers: int) -> Shards:
         """The shards for a run; ``ValueError`` if the run has another number of rows or workers."""
-        self.domain()  # what stands in arrays may have changed since
+        self.domain()  # the contents of arrays may have changed since
         found = f"a split of {self.order.size} rows among {self.ends.size} workers"
         require((self.order.size, self.ends.size) == (n, workers), "shards", found, f"one of {n} among {workers}")
         stop = self.ends.astype(np.int64)
@@ -201,7 +201,7 @@ def make_shards(kind: str | Split, sampling: str, n: int, workers: int, labels: 
 
 
 def known_shards(kind: Any) -> bool:
-    """Whether a value says which rows each worker has."""
+    """Whether a value is a valid choice of each worker's rows."""
     return isinstance(kind, Split) or (isinstance(kind, str) and kind in SHARDS)
 
 
@@ -251,9 +251,10 @@ def draw_rows(
 
 @kernel
 def batch_of(b, t, w):
-    """How many rows the worker's batch has in this step, and how many it drew in earlier ones.
+    """The number of rows of the worker's batch in this step, and the number that it drew in earlier ones.
 
-    ``own[w]`` is how many it draws in a round, ``before`` how many of these before this step; empty if all draw alike.
+    ``own[w]`` is the number that it draws in a round, ``before`` the number of these before this step; ``own`` is empty
+    if all workers draw alike.
     """
     size, drawn = np.int64(rate_at(b.size, t)), np.int64(rate_at(b.drawn, t))
     if b.own.size > 0:

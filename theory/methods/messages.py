@@ -305,7 +305,7 @@ class Learn(NamedTuple):
 class Packed(NamedTuple):
     """Vectors stored in the bits of messages: a payload for each replica and worker, and its length.
 
-    A length of -1 stands for the vector 0, in no bits.  ``symbols`` is the buffer for decoding one of them, and
+    A length of -1 means the vector 0, without any bits.  ``symbols`` is the buffer for decoding one of them, and
     ``state`` is empty.
     """
 
@@ -401,15 +401,15 @@ class Seal(NamedTuple):
 
 
 class Received(NamedTuple):
-    """Received messages: where each one stands in the inbox, and which of them were made here.
+    """Received messages: their positions in the inbox, and which of them were made here.
 
     Attributes
     ----------
     inbox : ndarray of uint8
     offset, sizes, bits : ndarray of int64
-        First byte of each message, its bytes, and the bits of its payload, or -1 if something is wrong with it.
+        First byte of each message, its bytes, and the bits of its payload, or -1 if it is invalid.
     wrong : ndarray of int64
-        Number of messages with which something was wrong.
+        Number of invalid messages.
     first, here : int
         Messages ``first`` to ``first + here - 1`` were made here: their symbols are known, and nothing is read.
     """

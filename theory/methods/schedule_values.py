@@ -54,7 +54,7 @@ def fill_weights(average: Any, start: int, out: np.ndarray) -> None:
 
 
 class Rate:
-    """A number for each step.  Arithmetic with numbers and rates gives a rate, with arrays an array for this step.
+    """A number for each step.  Arithmetic with numbers and rates gives a rate, and with arrays an array for this step.
 
     Attributes
     ----------

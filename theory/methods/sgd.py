@@ -39,7 +39,7 @@ class ParallelSGD(NamedTuple):
         non-zeros with their positions.
     step : Constant, InverseTime, Cosine, Warmup, float, function or "theory"
         Step sizes; a number is a constant one, ``lambda t: ...`` is the step at t = 0, 1, 2, ..., and "theory" is that
-        of the theorem which covers the method on the problem (:func:`theory.theory_step`). `run` and `compare` require
+        of the theorem that covers the method on the problem (:func:`theory.theory_step`). `run` and `compare` require
         it unless they are given ``step`` themselves.
     feedback : feedback rule
         The rule for the part that was not sent: `NoFeedback`, `ErrorFeedback`, `PartialErrorFeedback`,
@@ -175,7 +175,7 @@ class ParallelSGD(NamedTuple):
 
 
 def check_parts(method: Any) -> None:
-    """Check the parts that `ParallelSGD` and `LocalSGD` have in common."""
+    """Check the common parts of `ParallelSGD` and `LocalSGD`."""
     step, allowed = as_step(method.step), 'a number, a step size such as Constant(0.1), or "theory"'
     text = isinstance(step, str)
     require(
@@ -246,7 +246,7 @@ def _is_part(value: Any, name: str) -> bool:
 
 
 def check_batch(batch: Any) -> None:
-    """Reject what is neither a positive integer nor a schedule of batch sizes."""
+    """Reject a value that is neither a positive integer nor a schedule of batch sizes."""
     number = is_whole(batch)
     known = number or (
         not isinstance(batch, bool) and batch_size.dispatch(type(batch)) is not batch_size.dispatch(object)
@@ -287,4 +287,4 @@ def averaging(method: Any) -> Any:
             shift is not None, "average", average, "with a step that has a shift, such as InverseTime(c, mu, shift)"
         )
         return Polynomial(shift, 2.0)
-    return Last() if average == "last" else Uniform()  # a quadratic one before its step is known: any that is no Last
+    return Last() if average == "last" else Uniform()  # quadratic, before its step is known: not Last

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 FAR = 10**15  # steps; a bound that is vacuous up to here is reported as vacuous
-NEAR = 10**5  # the same of bounds whose evaluation takes as long as the steps
+NEAR = 10**5  # the same for bounds whose evaluation takes as long as the steps
 
 
 class Constants(NamedTuple):
@@ -130,18 +130,18 @@ def theorem_for(
     if entry.family == "file":
         return Theorem("", {}, "a method of your own file: no theorem is known for it here")
     if entry.family == "written-other" and "local(" in entry.name:
-        return Theorem("", {}, "local steps: their theorem (bounds.local_steps) asks for other steps and weights")
+        return Theorem("", {}, "local steps: their theorem (bounds.local_steps) requires other steps and weights")
     if entry.family == "written-other":
         return Theorem("", {}, "its method, feedback rule or server is not that of a theorem in this table")
     if not math.isfinite(c):
-        return Theorem("", {}, "its step is not c/(mu (shift + t)), which the theorems of this table ask for")
+        return Theorem("", {}, "its step is not c/(mu (shift + t)), which the theorems of this table require")
     try:
         factor = delta(compressor, constants.d) if entry.memory else omega(compressor, constants.d)
     except TypeError as error:
         return Theorem("", {}, f"no theorem: {error}")
     if entry.memory:
         if c != 8.0:
-            return Theorem("", {}, f"Mem-SGD's Theorem 2.4 asks for c = 8, not {c:g}")
+            return Theorem("", {}, f"Mem-SGD's Theorem 2.4 requires c = 8, not {c:g}")
         kept = factor * constants.d
         arguments = common | {
             "lipschitz": constants.smoothness,
@@ -151,7 +151,7 @@ def theorem_for(
             "averaged_second_moment": float(averaged_second_moment(**noise, workers=workers, batch=batch)),
         }
         if shift <= 1.0:
-            return Theorem("", {}, f"Mem-SGD's Theorem 2.4 asks for a shift above 1, not {shift:g}")
+            return Theorem("", {}, f"Mem-SGD's Theorem 2.4 requires a shift above 1, not {shift:g}")
         return Theorem("mem_sgd", arguments, "bounds.mem_sgd: Mem-SGD's Theorem 2.4, for workers that average")
     moment = float(averaged_second_moment(**noise, workers=workers, batch=batch, omega=factor))
     reason = "bounds.sgd_average" + (f" with the variance factor omega = {factor:.3g}" if factor > 0 else "")

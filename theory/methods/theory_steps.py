@@ -73,7 +73,7 @@ def _because(method: Any) -> str:
 
 GROWTH = 1e3  # a bound of the growth of E||x - x*||^2, up to which a decreasing step size may begin too long
 
-POINTS = 200  # at which a step size is looked at
+POINTS = 200  # at which a step size is checked
 
 
 class LongStepWarning(UserWarning):
@@ -137,7 +137,7 @@ def warn_of_long_steps(method: Any, problem: Any, steps: int, workers: int, batc
 
 
 def _above_theorem(method: Any, problem: Any, workers: int) -> str:
-    """What is said if the first step size is above the longest of the method's theorem."""
+    """The warning if the first step size is above the longest one of the method's theorem."""
     try:
         longest, first = float(method.longest_step(problem, workers)), _size(method, 0)
     except ZeroDivisionError:  # L = 0
@@ -154,7 +154,7 @@ def _above_theorem(method: Any, problem: Any, workers: int) -> str:
 
 
 def _no_contraction(method: Any, problem: Any) -> str:
-    """What is said if a method learns what is known of a gradient from messages that need not come near it."""
+    """The warning if a method estimates gradients from messages of a compressor that is not a contraction."""
     if not hasattr(method, "differences") or getattr(method, "takes_unbiased", False):
         return ""
     w = _omega(method, problem)
@@ -164,7 +164,7 @@ def _no_contraction(method: Any, problem: Any) -> str:
         if w >= 1.0:
             return (
                 f"compressor: {method.compressor!r} is no contraction, which the theorem of {type(method).__name__} "
-                "assumes: what is known of a gradient may move away from it, whatever the step"
+                "assumes: the estimate of a gradient may move away from it, whatever the step"
             )
     return ""
 
@@ -267,7 +267,7 @@ def with_theory_step(method: Any, problem: Any, workers: int) -> tuple[Any, Theo
         return method._replace(step=found.step), found
     allowed = f"a step size: {type(method).__name__}(step=0.1), or run(..., step=0.1), or 'theory'"
     require(method.step is not None, "step", None, allowed, TypeError)
-    given = method.step  # once: of methods without a step size it is a property
+    given = method.step  # read once: for methods without a step size it is a property
     step = as_step(given)
     return (method if step is given else method._replace(step=step)), None
 

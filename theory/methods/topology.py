@@ -1,4 +1,4 @@
-"""Topologies: who receives which messages, and how they are combined, also during a round's computations."""
+"""Topologies: who receives which messages, how messages are combined, and exchanges during a round's computations."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class ParameterServer(NamedTuple):
 
 
 def choose_topology(exchange: str, compressor: Any, d: int, sharded: bool = False) -> Any:
-    """What ``exchange`` names: "gather", "reduce", or "auto", which reduces if messages can be added."""
+    """The topology for ``exchange``: "gather", "reduce", or "auto", which reduces if messages can be added."""
     low, high = (int(end) for end in summed(compressor, d))
     require(
         exchange != "reduce" or high > low,
@@ -148,17 +148,17 @@ def reduced(method: Any, d: int) -> tuple[int, int, int]:
     return low, high, int(opening(c, d)) if high > low or opening_is_maximum(c) else 0
 
 
-# --- An exchange that goes on while the round computes ---------------------------------------------------------------
+# --- An exchange during the computations of a round ------------------------------------------------------------------
 
 
 @functools.singledispatch
 def way_of(transport: Any, run: Run, phase: Phase) -> Any:
-    """How the messages of a phase travel; None within one process, where they are in place."""
+    """The transport of travelling messages of a phase; None within one process, where they are in place."""
     return None
 
 
 class UnderWay:
-    """Stands for the compressor of a phase while its messages travel, so that it compresses nothing else."""
+    """Replaces the compressor of a phase while its messages travel, so that nothing else is compressed."""
 
     def __repr__(self) -> str:
         return "messages that are under way"
@@ -175,7 +175,7 @@ def travelling(run: Run, message: Message) -> Iterator[Messages]:
     run : Run
         The argument of the round function.
     message : Message
-        What ``run.compress`` returned. Within the context its phase cannot compress anything else.
+        The result of ``run.compress``. Within the context its phase cannot compress anything else.
 
     Yields
     ------

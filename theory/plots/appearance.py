@@ -1,7 +1,7 @@
-"""One style for figures without global state; tables as wide as the terminal, numbers with units, settings as text.
+"""The style of figures, without global state; tables as wide as the terminal, numbers with units, settings as text.
 
-Figures have one style sheet, no pyplot and no window; matplotlib is imported on demand.  Methods are told apart by the
-settings in which they differ.  Tables have at most 120 columns.
+Figures have one style sheet and use neither pyplot nor a window; matplotlib is imported on demand.  Methods are
+labelled by the settings in which they differ.  Lines of tables have at most 120 characters.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def colours() -> list[str]:
 
 
 def looks() -> Any:
-    """The cycle of colour, dashes and marker, of which no two are alike up to `LOOKS`."""
+    """The cycle of colour, dashes and marker; its first `LOOKS` combinations are different."""
     import matplotlib
 
     with style():
@@ -85,9 +85,9 @@ def new_figure(rows: int = 1, columns: int = 1, *, width: float | None = None, h
 
 
 def plain_ticks(axis: Any) -> None:
-    """Labels 0.6 and 20 in place of powers of ten on a logarithmic axis, where no number gets long.
+    """Label a logarithmic axis with numbers such as 0.6 and 20 instead of powers of ten, if no number is long.
 
-    Labels stand between the powers of ten only if the axis has fewer than two of these.
+    There are labels between the powers of ten only if the axis has fewer than two of these.
     """
     from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation
 
@@ -134,15 +134,15 @@ def save_figure(figure: Any, stem: Any, formats: Sequence[str] = ("png", "pdf"))
     return written
 
 
-# --- Settings as text, and what methods differ in --------------------------------------------------------------------
+# --- Settings as text, and differences between methods ---------------------------------------------------------------
 
-UNEQUAL = ("average", "step", "batch", "local_steps")  # what a fair comparison of compressors keeps the same
+UNEQUAL = ("average", "step", "batch", "local_steps")  # settings that are equal in a fair comparison of compressors
 
 
 def differences(methods: Any, step: Any = None) -> str:
-    """A sentence where a comparison of compressors or feedback rules would show other differences as well, or "".
+    """A sentence if a comparison of compressors or feedback rules would also show other differences; else "".
 
-    With a ``step`` for all, such as "best", steps may differ.
+    If a ``step`` is given for all methods, such as "best", steps may differ.
     """
     names = ("compressor", "feedback", *UNEQUAL)
     told = {name: {short(_value(method, name)) for method in methods} for name in names}
@@ -206,7 +206,7 @@ def factor(ratio: float) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits, with an exponent only if it helps.
+    """Three digits, with an exponent only if the number would be long without it.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def number(value: float) -> str:
 
 
 def mean_text(values: Sequence[float | None], text: Callable[[float], str]) -> str:
-    """The mean of repetitions, with half of its interval (95 %) where there are several.
+    """The mean of repetitions; if there are several, with half of its interval (95 %).
 
     Examples
     --------
@@ -244,7 +244,7 @@ def seconds(value: float) -> str:
 def text_table(
     head: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,), width: int | None = None
 ) -> str:
-    """Lay out rows of strings in columns, those that do not fit below the others.
+    """Lay out rows of strings in columns; columns that do not fit are set below the others.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def text_table(
     left : sequence of int
         Columns that are aligned left.
     width : int, optional
-        Most letters of a line; by default those of the terminal.  Columns beyond it stand in a second table, which
+        Maximum length of a line; by default that of the terminal.  Columns beyond it are in a second table, which
         begins with the first column again.
 
     Returns

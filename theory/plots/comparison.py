@@ -69,7 +69,7 @@ class Comparison:
     choices : tuple of str
         For each method the search for its step, if there was one.
     baseline : str
-        The label of the method to which all are compared; if empty, to the lowest.
+        The label of the method to which all are compared; if empty, this is the lowest one.
     tolerance : float or None
         Relative excess over the baseline's f - f* up to which a method counts as equally good.
     """
@@ -109,17 +109,17 @@ class Comparison:
         return [(result, *more) for result, more in zip(self.results, others, strict=True)]
 
     def _to(self, results: Any, column: str) -> list[float]:
-        """For each seed bits or seconds until f - f* <= epsilon; infinite if a run never gets there."""
+        """For each seed, bits or seconds until f - f* <= epsilon; infinite if a run does not reach it."""
         return [
             reached(result.history[column] - result.history[column][0], result.history["f"] - self.lower, self.epsilon)
             for result in results
         ]
 
     def _ties(self) -> list[bool]:
-        """Whether a method is within noise of the lowest: the interval of their difference, seed by seed, holds 0.
+        """Whether a method is within noise of the lowest: the interval of their difference, seed by seed, contains 0.
 
-        With a baseline, whether it is as good as that: the interval begins at 0 or below; or, with a tolerance, what it
-        is above (1 + tolerance) times the baseline has an interval that ends at 0 or below.
+        With a baseline: whether it is as good as the baseline, that is, the interval begins at 0 or below.  With a
+        tolerance: whether the interval of its excess over (1 + tolerance) times the baseline ends at 0 or below.
         """
         gaps = np.array([[result.fun for result in results] for results in self._all()]) - self.lower
         base = self.labels.index(self.baseline) if self.baseline else int(np.argmin(gaps.mean(axis=1)))
@@ -136,7 +136,7 @@ class Comparison:
 
     @property
     def rows(self) -> list[dict]:
-        """A dict for each method: means over the seeds, and in ``..._half`` half of their intervals (95 %).
+        """A dict for each method: means over the seeds, and half of their intervals (95 %) in ``..._half``.
 
         label, gap (f - f*), bits_to and seconds_to (to epsilon, infinite if it is not reached), bits_up and bits_down
         of a worker, seconds, gradient_norm, each with its half, which is NaN with one seed; steps, samples, rounds,
@@ -163,7 +163,7 @@ class Comparison:
         return rows
 
     def to_pandas(self) -> Any:
-        """The rows as a ``pandas.DataFrame``, its index being the label."""
+        """The rows as a ``pandas.DataFrame`` indexed by the label."""
         try:
             import pandas
         except ImportError:
@@ -236,7 +236,7 @@ class Comparison:
         ]
 
     def _notes(self) -> list[str]:
-        """How steps were chosen, and why the runs with a star were no success."""
+        """How steps were chosen, and why the runs with a star did not succeed."""
         certified = math.isfinite(self.optimum.get("gap", 0.0))
         steps = [] if certified else [f"f*: {self.optimum.get('message', 'the best found')}"]
         if not certified and self.lower < self.optimum.fun:
@@ -280,7 +280,8 @@ class Comparison:
         x : str or sequence of str
             "bits", "samples", "rounds" or "seconds".
         ax : matplotlib.axes.Axes, optional
-            Axes of another figure, on which the curves are drawn with a legend against one axis, in its style.
+            Axes of another figure, on which the curves are drawn with a legend, in that figure's style; needs a single
+            ``x``.
         size : (float, float), optional
             Inches of the whole figure.
         title : str or None

@@ -1,6 +1,6 @@
 """Suboptimality against samples, rounds, bits and seconds, with bounds; and two data sets side by side.
 
-The two data sets are sparse; compared are the number of entries per row, and the column frequencies.
+The two data sets are sparse; the numbers of entries per row and the column frequencies are compared.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ LEAST_PANEL = 0.8  # inches, for axes with their labels
 
 BOUND_POINTS = 20  # maximum number of evaluations of a bound, as some take as long as the steps
 
-NEAR = 0.02  # relative distance below which two curves are one to the eye
+NEAR = 0.02  # relative distance below which two curves cannot be distinguished
 
 ROOM = 3.0  # a bound is drawn where it is at most this many times the value at the start
 
@@ -102,7 +102,7 @@ class Curve(NamedTuple):
     others: tuple = ()
 
     def values(self, x: str, lower: float) -> tuple[np.ndarray, np.ndarray]:
-        """Positions on an axis, and f - f* there of each seed, as rows; only where all can be shown."""
+        """Positions on an axis, and f - f* of each seed there, as rows; only positions where all seeds can be shown."""
         histories = (self.history, *self.others)
         size = min(len(history) for history in histories)
         at = np.array([history[X_AXES[x][0]][:size].astype(float) for history in histories])
@@ -177,7 +177,7 @@ def draw_curves(axes: Any, curves: Any, x: str, lower: float, start: float | Non
 
 
 def coincident(curves: Any, x: str, lower: float) -> list[str]:
-    """Sentences on the curves that a reader cannot tell apart: nowhere more than 2 % from each other.
+    """Sentences on the curves that cannot be distinguished: they differ by at most 2 % everywhere.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 Marks are measured, with 99 % intervals if they are means over independent runs; a solid line is an exact law; a
 dashed line is a bound; a dotted one is a model or a comparison. ``k`` is the index of a curve's colour and mark.
 
-A picture is said from inside to outside: what is drawn, in a `panel` with its axes, in a `draw`.
+A picture is composed from the inside out: curves are put into a `panel` with axes, and panels into `draw`.
 
 >>> law = [exact([1, 2, 3], [1, 4, 9], label="law"), measured([1, 2], [[1.0, 3.9], [1.1, 4.0]], label="runs")]
 >>> draw(panel(law, x="n", y="squares", log="y"))  # in a notebook: the picture
@@ -75,10 +75,10 @@ WHOLE_WORDS = (
 
 
 def begin_lecture() -> None:
-    """Begin a lecture, in whose cells everything is said where it is read.
+    """Begin a lecture: show warnings and failed checks of its cells in a short form.
 
-    A warning is one line without a path, and one line for each kind in a cell. A failed check says what was expected
-    and what came. Long lines do not break within words.
+    A warning is one line without a path, and one line for each kind in a cell. A failed check states the expected and
+    the actual value. Long lines do not break within words.
     """
     shell = interactive.notebook()
     if shell is not None:
@@ -119,7 +119,7 @@ def show(*functions: Any) -> Any:
 
 
 class Panel(NamedTuple):
-    """Axes with what is drawn on them."""
+    """Axes and the curves drawn on them."""
 
     things: list
     settings: dict
@@ -142,7 +142,7 @@ def panel(
     yticks: Any = None,
     legend: Any = "best",
 ) -> Panel:
-    """Axes and what is drawn on them.
+    """Make axes with the curves drawn on them.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def panel(
     xticks, yticks : sequence or dict, optional
         The only values with a label; a dict from values to labels.
     legend : str or None
-        Where, as in matplotlib, or "outside"; None is nowhere.
+        Its place, as in matplotlib, or "outside"; None for no legend.
     """
     require(set(log) <= {"x", "y"}, "log", log, '"x", "y" or "xy"')
     settings = {"xlabel": x, "ylabel": y, "title": title}
@@ -228,7 +228,7 @@ def figure(*panels: Panel, title: str = "", width: Any = None, height: Any = Non
     ----------
     *panels : Panel
     title : str
-        What the figure says, above all panels.
+        The message of the figure, above all panels.
     width, height : float, optional
         In inches.
     sharey : bool
@@ -266,7 +266,7 @@ def draw(*panels: Panel, title: str = "", width: Any = None, height: Any = None,
     ----------
     *panels : Panel
     title : str
-        What the figure says, above all panels.
+        The message of the figure, above all panels.
     width, height : float, optional
         In inches.
     sharey : bool

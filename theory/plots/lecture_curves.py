@@ -1,4 +1,4 @@
-"""What a picture of a lecture is made of: curves, marks, lines and bars, each of which draws itself on axes."""
+"""The elements of a lecture's picture: functions for curves, marks, lines and bars that draw on axes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _mark(k: Any) -> str:
 
 
 def curve(x: ArrayLike, y: Any, k: Any = 0, label: str | None = None, **look: Any) -> Thing:
-    """A line or marks with a look of its own, as matplotlib names it; without marks unless ``marker`` is given.
+    """A line or marks in a style given by matplotlib's names; without marks unless ``marker`` is given.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def curve(x: ArrayLike, y: Any, k: Any = 0, label: str | None = None, **look: An
     Returns
     -------
     callable
-        Draws on the axes that it is given, as everything here that goes into a `panel`.
+        Draws on the axes that it is given, like all elements of a `panel`.
     """
     look = {"color": colour(k), "linestyle": "-", "marker": "", "markerfacecolor": "none", "label": label} | look
     return lambda axes: axes.plot(x, y, **look)
@@ -110,7 +110,7 @@ def bound(x: ArrayLike, y: Any, k: Any = 0, label: str | None = None) -> Thing:
 
 
 def dotted(x: ArrayLike, y: Any, k: Any = None, label: str | None = None, mark: Any = False) -> Thing:
-    """A model, or a curve to compare with: a dotted line, with marks where its points are few.
+    """A model, or a curve for comparison: a dotted line, with marks if its points are few.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def single(x: ArrayLike, y: Any, k: Any = 0, label: str | None = None, every: An
     k : int
     label : str, optional
     every : int or tuple of int, optional
-        A mark at every so many points; with a pair, the first of them, too.
+        A mark at every so many points; a pair also gives the index of the first mark.
     """
     return curve(x, y, k, label, marker=_mark(k), markevery=every, linewidth=0.8)
 
@@ -177,7 +177,7 @@ def vline(x: ArrayLike, label: str | None = None, k: Any = None, dashed: bool = 
 
 
 def bars(heights: dict, *, stacked: bool = False) -> Thing:
-    """Bars at 0, 1, 2, ..., for each name a colour and a hatch: side by side, or on top of each other.
+    """Bars at 0, 1, 2, ..., with a colour and a hatch for each name: side by side, or on top of each other.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""In a notebook: what a failed check says, and a picture with sliders.
+"""For notebooks: messages of failed checks, and a picture with sliders.
 
-A failed check of a lecture says what was expected, and what came.  Only an interactive notebook has the sliders;
-elsewhere there is the picture.
+A failed check of a lecture states the expected and the actual value.  Only an interactive notebook shows the sliders;
+otherwise there is only the picture.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from .appearance import new_figure, style
 
-# --- What a check of a lecture says when it fails --------------------------------------------------------------------
+# --- Messages of failed checks in a lecture --------------------------------------------------------------------------
 
 CLOSE = ("isclose", "allclose")
 
@@ -24,7 +24,7 @@ SEEN_THROUGH = (*CLOSE, "abs", "len", "min", "max", "sum", "all", "any", "isnan"
 
 
 class Came:
-    """Keeps the values that a condition is made of.
+    """Records the values of the parts of a condition.
 
     Examples
     --------
@@ -33,22 +33,22 @@ class Came:
     False
     >>> print(came.said("f(2) == 4"))
     expected: f(2) == 4
-    came:     f(2) = 5
+    actual:   f(2) = 5
     """
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
 
     def __call__(self, source: str, value: Any) -> Any:
-        """The value; its source is what is named if the check fails.  None is no answer."""
+        """Record a value under its source text, which the message names if the check fails; None is refused."""
         if value is None:
             raise AssertionError(f"{source} is None: is `return` missing?")
         self.values[source] = value
         return value
 
     def said(self, expected: str, message: object = None) -> str:
-        """What was expected, and what came."""
-        came = [f"came:     {source} = {_short(value)}" for source, value in self.values.items()]
+        """The expected and the actual values."""
+        came = [f"actual:   {source} = {_short(value)}" for source, value in self.values.items()]
         return "\n".join([*([] if message is None else [str(message)]), f"expected: {expected}", *came])
 
 
@@ -66,7 +66,7 @@ def _name(call: ast.Call) -> str:
 
 
 def _expected(test: ast.expr) -> str:
-    """A condition in words, where it says that two numbers are close."""
+    """A condition in words, if it states that two numbers are close."""
     match test:
         case ast.Call(args=[one, other, *_]) if _name(test) in CLOSE:
             return f"{ast.unparse(one)} close to {ast.unparse(other)}"
@@ -77,7 +77,7 @@ def _expected(test: ast.expr) -> str:
 
 
 class _Keep(ast.NodeTransformer):
-    """Puts the names and calls of a condition into a `Came`; no constants, and nothing inside of calls."""
+    """Passes the names and calls of a condition to a `Came`, without constants and the arguments of calls."""
 
     def _kept(self, node: ast.expr) -> ast.expr:
         came = ast.Name("__came__", ast.Load())
@@ -103,7 +103,7 @@ class _Keep(ast.NodeTransformer):
 
 
 class ExplainAsserts(ast.NodeTransformer):
-    """Rewrites each ``assert`` so that its error says what was expected and what came; for IPython's transformers.
+    """Rewrites each ``assert`` so that its error states the expected and the actual value; for IPython's transformers.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class ExplainAsserts(ast.NodeTransformer):
     ... except AssertionError as error:
     ...     print(error)
     expected: g(3) = 9, within 1e-09
-    came:     g(3) = 6
+    actual:   g(3) = 6
     """
 
     def visit_Assert(self, node: ast.Assert) -> Any:
@@ -205,7 +205,7 @@ def explore(
 
 
 def first_settings(values: dict, start: dict | None) -> dict:
-    """The initial settings; rejects values that no slider has."""
+    """The initial settings; values that are not on a slider are rejected."""
     if not values or not all(len(list(choices)) for choices in values.values()):
         raise ValueError("explore needs at least one argument of draw with its values, for example s=[1, 2, 4]")
     chosen = {name: list(choices)[len(list(choices)) // 2] for name, choices in values.items()}
@@ -228,7 +228,7 @@ def render(draw: Any, chosen: dict, columns: int, width: float | None, height: f
 
 
 def notebook() -> Any:
-    """IPython's shell, if this runs in one."""
+    """IPython's shell if the code runs in a notebook."""
     return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
 

@@ -1,7 +1,7 @@
 """Sweeps: methods in all combinations of settings, and the best constant step of each.
 
-A sweep may have several seeds, on disk and side by side if asked for.  The best constant step is found by a small
-search over powers of two, divided by L.
+A sweep may have several seeds; on request it is stored on disk and run in parallel.  The best constant step is found by
+a small search over powers of two, divided by L.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .appearance import short
 
 # --- The best constant step of each method ---------------------------------------------------------------------------
 
-LOW, HIGH = -12, 12  # exponents beyond which nobody looks
+LOW, HIGH = -12, 12  # exponents beyond which nothing is searched
 
 
 class Choice(NamedTuple):
-    """What a search tried, and what it found.
+    """The steps that a search tried, and the best one.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Choice(NamedTuple):
 
 
 def _search(gap_at: Any) -> tuple[int, dict[int, float]]:
-    """The exponent with the smallest gap, going up from 0 and then down, while it becomes smaller; and all gaps."""
+    """The exponent with the smallest gap, searched upwards from 0, then downwards while it decreases; all gaps."""
     tried = {0: gap_at(0)}
     for way in (1, -1):
         e = way
@@ -75,7 +75,7 @@ def _search(gap_at: Any) -> tuple[int, dict[int, float]]:
 
 
 def choose_steps(methods: Any, problem: Any, **options: Any) -> list[Choice]:
-    """The constant step with which each method ends lowest, at the same budget and seed.
+    """For each method, the constant step with the lowest final f, at the same budget and seed.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def choose_steps(methods: Any, problem: Any, **options: Any) -> list[Choice]:
     try:
         smoothness = float(lipschitz(problem))
     except ValueError as error:
-        known = "a number, or a problem whose L is known: function(..., lipschitz=...), of which a rough value will do"
+        known = "a number, or a problem whose L is known: function(..., lipschitz=...), where a rough value is enough"
         raise ValueError(f"step: got 'best', which searches among 2^e/L, allowed: {known}") from error
     found = []
     for method in methods:
@@ -129,17 +129,17 @@ SAVED = ("x", "fun", "history", "nit", "success", "status", "message")  # of a r
 
 
 def cells_of(methods: Any, labels: Any, grid: Any, known: Any) -> tuple[list, list[dict], list[str], list[dict]]:
-    """The methods of all cells, what a table says of each, their labels, and the arguments of `run` that differ.
+    """The methods of all cells, their entries in a table, their labels, and the arguments of `run` that differ.
 
     Parameters
     ----------
     methods : sequence of method or callable
-        Each is taken in every combination of the grid: a method with other fields, or what a function makes.
+        Each is taken in every combination of the grid: a method with changed fields, or the result of a function.
     labels : sequence of str or None
     grid : dict
         For each axis its values.
     known : container of str
-        The arguments of `run`, which may be axes, too.
+        The arguments of `run`, which may also be axes.
     """
     require(isinstance(grid, Mapping), "grid", grid, "a dict, such as {'step': [0.1, 0.5]}", TypeError)
     for name, values in grid.items():
@@ -173,10 +173,10 @@ def _text(value: Any) -> str:
 def measure(
     methods: list, problem: Any, seeds: Any, each: list[dict], options: dict, out: Any, jobs: Any, labels: Any
 ) -> list[tuple[Result, ...]]:
-    """The results of all cells with all seeds: read from ``out`` where they are there, and measured elsewhere.
+    """The results of all cells with all seeds: read from ``out`` if they are stored there, otherwise measured.
 
-    A result is written as soon as it is measured, so that a call which was ended goes on where it was.  Its name is a
-    digest of all that determines it: method, problem, arguments, seed, and the package's code.
+    A result is written as soon as it is measured, so that an interrupted call can be continued.  Its name is a digest
+    of everything that determines it: method, problem, arguments, seed, and the package's code.
     """
     from joblib import Parallel, delayed
     from joblib.externals.loky import get_reusable_executor
@@ -201,7 +201,7 @@ def measure(
                 found[task] = result
                 bar.done()
         finally:
-            if one.n_jobs > 1 and todo:  # idle processes would live on for minutes, and keep ours from ending
+            if one.n_jobs > 1 and todo:  # idle processes would remain for minutes, and delay the end of this one
                 get_reusable_executor().shutdown(wait=True, kill_workers=True)
     return [tuple(found[k, seed] for seed in seeds) for k in range(len(methods))]
 
@@ -236,7 +236,7 @@ def _paths(tasks: list, methods: list, problem: Any, each: list[dict], options: 
 
 
 def warm_up(run: Any, method: Any, problem: Any, seed: int, options: dict) -> None:
-    """A run of one round: what is compiled or loaded in it is not the time of the runs that follow."""
+    """A run of one round, so that compiling and loading do not count in the time of the runs that follow."""
     longer = ("samples", "callback", "record_every", "epochs", "tol", "target", "verbose")
     few = {name: value for name, value in options.items() if name not in longer}
     taken, _ = with_local_epochs(method, problem, options["workers"])

@@ -9,7 +9,7 @@ import numpy as np
 
 from .appearance import PAGE, colours, new_figure, plain_ticks, style
 
-# what compressors are, by their family; all others are compositions, or of the user
+# kinds of compressors by family; all others are compositions, or the user's
 PANELS = {
     "quantizers": ("half", "lloyd max", "multilevel", "natural", "nuqsgd", "qsgd", "sign", "ternary"),
     "sparsifiers, low rank and sketches": (

@@ -1,8 +1,7 @@
 """The interface of a problem, and the arguments of the functions that make problems.
 
-A problem is a NamedTuple of arrays and numbers: f(x) = mean_i loss_i(x) + l2/2 ||x||^2.  Compiled generics (kernels and
-methods call them); each problem class registers its own.  ``x`` is an array or any vector of
-:mod:`theory.core.vectors`.
+A problem is a NamedTuple of arrays and numbers: f(x) = mean_i loss_i(x) + l2/2 ||x||^2.  Kernels and methods call
+compiled generics, which each problem class registers.  ``x`` is an array or any vector of :mod:`theory.core.vectors`.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ SUPPORTS = ("row", "all")
 
 
 def support(problem: Any) -> str | None:
-    """Which coordinates `add_loss_gradient` changes, from the attribute ``support`` of the class; None: some.
+    """Which coordinates `add_loss_gradient` changes, from the attribute ``support`` of the class; None: any of them.
 
     "row": those of row i of the matrix ``A`` and no others, each once (and each K times if x has K numbers for a
     column); "all": all of them, so that steps on sparse rows would save nothing.

@@ -39,7 +39,7 @@ __all__ = [
 
 STATIONARY = 1e12  # B_D above which a point counts as a stationary one: the gradient is a millionth of a row's
 SMALL = 500  # up to this many rows or columns, the Gram matrix of that side is formed and its whole spectrum computed
-PIECE = 1 << 32  # multiplications of a product of matrices, about a second, between which Ctrl-C is heard
+PIECE = 1 << 32  # multiplications of a product of matrices, about a second, between which Ctrl-C is handled
 TOLERANCE = 1e-10  # relative tolerance of the iterative eigenvalue
 
 
@@ -85,7 +85,7 @@ def _small_spectrum(A: Any) -> np.ndarray:
 
 
 def weighted_gram(X: Any, weights: Any = None) -> np.ndarray:
-    """X' diag(weights) X; a large one of a dense X in pieces, since Ctrl-C is not heard within a product."""
+    """X' diag(weights) X; for a large dense X in pieces, since Ctrl-C is not handled within a product."""
     if not isinstance(X, np.ndarray):
         return ((X.T if weights is None else X.T.multiply(weights)) @ X).toarray()
     pieces = np.array_split(np.arange(len(X)), 1 + len(X) * X.shape[1] ** 2 // PIECE)

@@ -39,14 +39,14 @@ SAMPLED = 1000  # entries of an array by which ranks compare it
 def rows_between(problem: Any, first: int, last: int) -> Any:
     """The problem with only the rows from ``first`` to before ``last``, nothing copied; None if it has no such parts.
 
-    Its f is the mean of the same f_i, each with the whole l2 term.  A class takes part by its own ``rows_between``:
-    arrays of any other may have an entry for each row.
+    Its f is the mean of the same f_i, each with the whole l2 term.  A class must register its own ``rows_between``: of
+    other classes it is not known which arrays have an entry for each row.
     """
     return None
 
 
 def part_of_rows(problem: Any, first: int, last: int) -> Any:
-    """That of a problem whose only arrays with an entry for each row are A and b."""
+    """`rows_between` for a problem whose only arrays with an entry for each row are A and b."""
     return problem._replace(A=some_rows(problem.A, first, last), b=problem.b[first:last])
 
 
@@ -68,10 +68,10 @@ class RowBlocks:
     n : int
         Number of rows.
     whole : object
-        What has all rows.
+        The object with all rows.
     part : callable
-        ``part(first, last)``: what has these rows only; None if there is no such thing.  Then there is one block, which
-        every rank has.
+        ``part(first, last)`` returns an object with only these rows, or None if there is none.  Then there is one
+        block, which every rank has.
     comm : mpi4py communicator, optional
         Its ranks share the blocks.
 
@@ -378,11 +378,11 @@ def accuracy(problem: Any, x: ArrayLike) -> float:
     raise TypeError(f"accuracy: {type(problem).__name__} does not classify; use value, or a Logistic problem")
 
 
-# --- Whether a gradient is that of its function ----------------------------------------------------------------------
+# --- Checks of gradients ---------------------------------------------------------------------------------------------
 
 DIRECTIONS = ("all", "random")
 
-STEP = float(np.finfo(float).eps) ** (1.0 / 3.0)  # of central differences: errors of truncation and rounding are alike
+STEP = float(np.finfo(float).eps) ** (1.0 / 3.0)  # central differences: equal errors of truncation and rounding
 
 WRONG = 1e-3  # relative difference of two slopes above which a gradient is taken to be wrong
 
@@ -462,11 +462,11 @@ def _slopes(problem: Any, x: np.ndarray, given: np.ndarray, v: np.ndarray) -> tu
 
 
 def _differ(problem: Any, x: np.ndarray, v: np.ndarray) -> tuple[float, float] | None:
-    """The two slopes, where they differ by more than rounding; None also where the function cannot be evaluated."""
+    """The two slopes if they differ by more than rounding; otherwise, or if the function cannot be evaluated, None."""
     try:
         stated, found = _slopes(problem, x, gradient(problem, x), v)
         rounding = 100.0 * np.finfo(float).eps / STEP * abs(value(problem, x))
-    except Exception:  # outside its domain: a run that does not go there needs no such value
+    except Exception:  # outside the domain: a run that stays inside does not need this value
         return None
     same = abs(stated - found) <= WRONG * max(abs(stated), abs(found)) + rounding
     return None if same or not np.isfinite([stated, found]).all() else (stated, found)

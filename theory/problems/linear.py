@@ -296,7 +296,7 @@ def astype(problem: Any, dtype: DTypeLike) -> Any:
 
 
 class LabelledRows(NamedTuple):
-    """The fields of a sum of losses of margins, and what follows from them."""
+    """The fields of a sum of losses of margins, and derived attributes."""
 
     A: CSR | np.ndarray
     b: np.ndarray
@@ -415,7 +415,7 @@ class Ridge(LabelledRows):
         return 1.0
 
 
-# --- how they are made ----------------------------------------------------------------------------------------------
+# --- construction ---------------------------------------------------------------------------------------------------
 
 
 def logistic(data: Any, l2: float | None = None, *, dtype: DTypeLike = np.float64) -> Logistic:

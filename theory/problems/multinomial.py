@@ -123,7 +123,7 @@ def scores(problem, i, x, z):
 
 
 def check_classes(problem: Any) -> None:
-    """Reject classes outside their domain, and an array b that has not one for each row: kernels check no bounds."""
+    """Reject classes outside their domain, and an array b without a class for each row: kernels check no bounds."""
     allowed = f"an integer from 2 to {MOST_CLASSES}"
     require(2 <= problem.classes <= MOST_CLASSES, "classes", problem.classes, allowed)
     b, A = problem.b, problem.A

@@ -1,6 +1,6 @@
 """A network with one hidden layer and a softmax output, and the layers of x.
 
-Layers are the slices that a server rule or a compressor treats apart, the matrices in them, and where runs start.  The
+Layers are the slices of x that a server rule or a compressor treats separately; they have the shapes of matrices.  The
 variable of most problems is one layer.  A network's has one for each matrix of weights.
 
 The network is a nonconvex problem with layers. f(W, V) = (1/n) sum_i [log sum_k exp(z_ik) - z_{i b_i}] + (l2/2)

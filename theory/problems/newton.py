@@ -48,7 +48,7 @@ class _Margins:
         return out
 
     def look(self, images: Any) -> float:
-        """Mean loss there; the derivatives are stored for the other methods."""
+        """Mean loss at these images; the derivatives are stored for the other methods."""
         return float(_losses(self.problem, images, self.slopes, self.curvatures))
 
     def add_gradient(self, g: Any) -> None:
@@ -157,7 +157,8 @@ newton_model.register(Softmax)(_Scores)
 def _dense_step(model: Any, l2: Any, g: Any, target: Any) -> np.ndarray:
     """-H^-1 g by a Cholesky factor of H with a unit diagonal, which makes the scale of the columns harmless.
 
-    Where l2 is lost in the rounding of a singular Hessian there is no factor, and conjugate gradients take the step.
+    If l2 is below the rounding error of a singular Hessian, there is no factor, and conjugate gradients compute the
+    step.
     """
     hessian = model.hessian()
     hessian[np.diag_indices_from(hessian)] += l2
@@ -177,7 +178,7 @@ def _conjugate_gradient_step(model: Any, l2: Any, g: Any, target: Any) -> np.nda
     step, residual = np.zeros_like(g), -g
     z = inverse * residual
     direction, inner = z, float(residual @ z)
-    for _ in range(10 * g.size):  # reached only through rounding; the gradient where the step leads decides
+    for _ in range(10 * g.size):  # reached only through rounding; the gradient after the step decides
         image = l2 * direction
         model.add_product(direction, image)
         curved = float(direction @ image)

@@ -198,7 +198,7 @@ def _(problem: Logistic | Softmax) -> PLConstant:
             f"pl_constant: got a {kind} with l2 = 0, allowed: l2 > 0, since far out the gradient stays bounded while f "
             f"grows, or tends to 0 faster than f does{ball}"
         )
-    words = "l2, the strong convexity; no larger constant will do, since far out the l2 term is all that counts"
+    words = "l2, the strong convexity; no larger constant holds, since far from 0 the l2 term dominates"
     return PLConstant(problem.l2, True, words)
 
 

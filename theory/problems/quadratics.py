@@ -43,7 +43,7 @@ def trace(deviation: np.ndarray) -> float:
 
 
 class DrawnFields(NamedTuple):
-    """The fields of a problem with curvatures h_j, a minimum x* and drawn noise xi ~ N(0, C), and what follows."""
+    """The fields of a problem with curvatures h_j, a minimum x* and drawn noise xi ~ N(0, C); derived attributes."""
 
     diagonal: np.ndarray
     optimum: np.ndarray
@@ -217,7 +217,7 @@ def noise_roots(covariance: ArrayLike, d: int, dtype: DTypeLike) -> tuple[np.nda
         require(bool((C >= 0.0).all()), "covariance", float(C.min()), "variances, at least 0")
         return _vector("covariance", np.sqrt(C), d, dtype), frozen(np.zeros((0, 0)), dtype)
     require(np.allclose(C, C.T, rtol=1e-12, atol=0.0), "covariance", "a matrix that is not symmetric", "C = C'")
-    # the symmetric root, unlike a Cholesky factor, exists and is unique for a singular C too
+    # the symmetric root, unlike a Cholesky factor, exists and is unique also for a singular C
     spectrum, vectors = np.linalg.eigh((C + C.T) / 2.0)
     floor = -1e-12 * float(np.abs(spectrum).max())
     require(spectrum[0] >= floor, "covariance", f"the eigenvalue {spectrum[0]:.3g}", "a positive semi-definite matrix")

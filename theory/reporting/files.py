@@ -1,7 +1,7 @@
 """Files: reading TOML and Python, writing text atomically, arrays of a record, versions, and suggestions.
 
-Suggestions are for misspelled names.  Arrays are read whoever wrote them: no pickle, nothing compressed, no memory for
-what is not there.
+Suggestions are for misspelled names.  Arrays from any source are read safely: nothing is unpickled or decompressed, and
+no more memory is allocated than the file has bytes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def text_of(path: str | Path, most: int) -> str:
     OSError
         If it cannot be read.
     FileRefused
-        If it is no ordinary file, or is larger.
+        If it is not an ordinary file, or is larger.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # to open a pipe would wait for a writer
     with open(handle, "rb") as file:
@@ -99,7 +99,7 @@ class RecordError(ValueError):
 
 
 def nearest(name: str, known: Any, shown: str = "") -> str:
-    """The known names nearest to ``name``, as the second half of an error message; without any, ``shown`` or all."""
+    """The known names nearest to ``name``, as the second half of an error message; if none are, ``shown`` or all."""
     known = {one.lower(): one for one in known}
     near = [known[one] for one in difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)]
     return f"did you mean {' or '.join(near)}?" if near else f"known are {shown or ', '.join(known.values())}"
@@ -155,7 +155,7 @@ class FileRefused(ValueError):
 
 
 def run_file(path: str | Path) -> ModuleType:
-    """Run a Python file as a module of its name, so that what it registers can be found there.
+    """Run a Python file as a module of its name, so that the objects it registers can be found there.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def run_file(path: str | Path) -> ModuleType:
     return module
 
 
-# --- Arrays of a record, whoever wrote it ----------------------------------------------------------------------------
+# --- Arrays of a record from any source ------------------------------------------------------------------------------
 
 
 def inside(folder: Path, name: str) -> Path:
@@ -211,7 +211,7 @@ def inside(folder: Path, name: str) -> Path:
     Raises
     ------
     RecordError
-        If the file is somewhere else, or is none.
+        If the file is outside the folder, or is not an ordinary file.
     """
     path = folder / name
     if path.resolve().parent != folder.resolve():

@@ -1,7 +1,7 @@
 """Formulas for a page without scripts or fonts: LaTeX is converted to MathML, which browsers typeset.
 
-The translation is by latex2mathml.  Its errors, and what browsers do not support, are fixed here: large norms and
-braces, names of several letters, the space around them, signs, and limits below ``sup``.
+The translation is by latex2mathml.  This module corrects its errors and replaces what browsers do not support: large
+norms and braces, names of several letters, the space around them, signs, and limits below ``sup``.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ BOXED = re.compile(r"\\boxed\{\s*(?:\\;)?(.*?)(?:\\;)?\s*\}", re.DOTALL)
 
 
 def formula(latex: str, block: bool) -> str:
-    r"""A formula in a page of prose: in its line, or displayed, with a frame around what is ``\boxed``.
+    r"""A formula in a page of prose, inline or displayed, with a frame around ``\boxed`` parts.
 
     Parameters
     ----------

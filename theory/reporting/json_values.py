@@ -1,7 +1,7 @@
 """Values to JSON and back, and the records of figures.
 
-Values are numbers, strings, lists, tuples, dicts, arrays and NamedTuples of this package; no pickle.  A JSON object
-that represents anything but a dict with string keys is marked by a first key that begins with "!"::
+Values are numbers, strings, lists, tuples, dicts, arrays and NamedTuples of this package; nothing is pickled.  A JSON
+object that represents anything but a dict with string keys is marked by a first key that begins with "!"::
 
     {"!type": "interval@1", "estimate": 0.5, ...}   a NamedTuple: its name, and its fields
     {"!tuple": [...]}   {"!dict": [[key, value], ...]}   {"!float": "nan"}   {"!array": "float64", "shape": [2], ...}
@@ -9,14 +9,14 @@ that represents anything but a dict with string keys is marked by a first key th
 
 In a record a NamedTuple has the name of a schema (``schemas.toml``), which does not change when its class is moved.
 Between the ranks of a job, which all run the same files, it has the path of its class.
-Floats are written with all digits, so that what is read equals what was written, and gives the same figure.
+Floats are written with all digits, so that a value read equals the value written, and gives the same figure.
 
 A figure record is a small JSON file with the values of a figure, ``records/<figure>.json``.  Drawing a figure for the
 first time writes such a record; from it the figure, and for a study also its tables and statements, can be redrawn
 without measuring.  Its keys, one line each::
 
     format, figure   1, and the figure's name
-    how              what was run: the study, its seed, ...
+    how              the settings: the study, its seed, ...
     seconds          time of the measurement
     versions         of the software
     found            the values, as :mod:`.json_values` writes them
@@ -272,7 +272,7 @@ def write_record(folder: str | Path, figure: str, how: dict, seconds: float, fou
 
 
 def hint(path: str | Path) -> str:
-    """Of a file that is the record of a figure, the command that draws it; empty for all others."""
+    """The command that draws the figure of a record; empty for a file that is not the record of a figure."""
     try:
         record = read_record(path)
     except RecordError:

@@ -1,7 +1,8 @@
 """Progress on a terminal or in a pipe, and how wide a line may be.
 
-A line is as wide as the terminal, at most 120 columns, which decides which columns of a table fit beside each other.
-Progress is a bar with samples seen and time left on a terminal, a line every few seconds in a pipe or a file.
+A line is as wide as the terminal, up to 120 characters; this width determines which columns of a table fit beside each
+other.  Progress is a bar with samples seen and time left on a terminal, and a line every few seconds in a pipe or a
+file.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _fixed: list[int] = []
 
 @contextmanager
 def at_width(columns: int = WIDTH) -> Iterator[None]:
-    """Whatever the terminal is, tables have this width: for files."""
+    """Give tables this width regardless of the terminal; used for files."""
     _fixed.append(columns)
     try:
         yield
@@ -34,14 +35,14 @@ def at_width(columns: int = WIDTH) -> Iterator[None]:
 
 
 def line_width(elsewhere: int = WIDTH) -> int:
-    """The columns of the terminal, at most 120; where the output is a file, 120 or another number."""
+    """The columns of the terminal, at most 120; if the output is a file, 120 or another number."""
     if _fixed:
         return _fixed[-1]
     return min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if sys.stdout.isatty() else elsewhere
 
 
 def columns_that_fit(widths: Sequence[int], most: int) -> tuple[int, list[list[int]]]:
-    """The letters between two columns, and the columns of each block; every block begins with the first column.
+    """The number of spaces between columns, and the columns of each block; every block begins with the first column.
 
     Examples
     --------
@@ -62,7 +63,7 @@ def columns_that_fit(widths: Sequence[int], most: int) -> tuple[int, list[list[i
 
 # --- Progress --------------------------------------------------------------------------------------------------------
 
-BETWEEN_LINES = 4.0  # seconds; nothing that takes long is silent for more than five
+BETWEEN_LINES = 4.0  # seconds between lines, so that no long work is silent for more than five
 
 
 def on_terminal(stream: Any = None) -> bool:
@@ -83,18 +84,18 @@ def silenced() -> bool:
 
 
 class Progress:
-    """How far something is: a bar on a terminal if there is a total, and else a line every few seconds.
+    """The progress of some work: a bar on a terminal if there is a total, and otherwise a line every few seconds.
 
-    It is a context manager, which ends it.
+    It is a context manager, which ends the display.
 
     Parameters
     ----------
     label : str
     total : int, optional
-        Of samples, claims or other units; without it lines have the seconds alone.
+        Number of samples, claims or other units; without it lines show only the seconds.
     unit : str
     here : bool
-        False: nothing is said, as on ranks other than the first.
+        If False, nothing is shown, as on ranks other than the first.
     """
 
     def __init__(self, label: str = "", total: int | None = None, unit: str = "", here: bool = True) -> None:
@@ -112,7 +113,7 @@ class Progress:
             threading.Thread(target=self._lines, daemon=True).start()
 
     def start(self, label: str) -> None:
-        """From now on this is done, and counted from here."""
+        """Begin a piece of work, and count from here."""
         self._base, self._label = self._done, label
         if self._bar is not None:
             self._bar.set_description(label)
@@ -124,7 +125,7 @@ class Progress:
             self._bar.update(self._done - self._bar.n)
 
     def done(self, label: str = "", number: int = 1) -> None:
-        """So much more is done, the last of it this."""
+        """Count more work as done; the text names its last part."""
         self.start(label or self._label)
         self.at(number)
 
@@ -137,7 +138,7 @@ class Progress:
             print(f"{self._label}{far}, for {spent:.0f} s{left}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """End it."""
+        """End the display."""
         self._end.set()
         if self._bar is not None:
             self._bar.close()
@@ -160,7 +161,7 @@ def track(items: Any, label: str, total: int | None = None, here: bool = True) -
     total : int, optional
         Number of items, if they have no length.
     here : bool
-        False: nothing is said.
+        If False, nothing is shown.
     """
     with Progress(label, len(items) if total is None else total, here=here) as progress:
         for item in items:

@@ -12,12 +12,12 @@ SCALE = {  # word: what it means, its mark, its colour
     OPEN: ("the samples, or seeds, do not settle it", "?", AMBER),
     FAILS: ("the numbers contradict it", "✗", RED),
 }
-UNJUDGED = "–"  # of what is shown and not judged
+UNJUDGED = "–"  # for entries that are shown but not judged
 SHARP = 1.25  # "holds": a stated number that is wrong by this factor would have been noticed
 
 
 def marked(word: str, note: str = "") -> str:
-    """A verdict as HTML, with its mark and colour; what is not judged stays a dash.
+    """A verdict as HTML, with its mark and colour; a dash if nothing is judged.
 
     Examples
     --------
@@ -27,5 +27,5 @@ def marked(word: str, note: str = "") -> str:
     if word not in SCALE:
         return word
     _, mark, colour = SCALE[word]
-    colour = GREEN if note else colour  # what was to fail raises no alarm
+    colour = GREEN if note else colour  # a statement that was expected to fail raises no alarm
     return f'<span style="color:{colour}">{mark} {word}{f", {note}" if note else ""}</span>'

@@ -1,8 +1,8 @@
 """Bits in a byte buffer: single values, floats, and whole arrays of small integers.
 
 Bit number b of a message is bit ``b & 7`` (counted from the lowest) of byte ``b >> 3``, and a value of several bits is
-written lowest bit first.  So eight values of w bits fill exactly w bytes, wherever they begin, and one 64-bit word
-reads or writes them at once.
+written lowest bit first.  So eight values of w bits fill exactly w bytes, wherever they begin, and can be read or
+written as one 64-bit word.
 
 Writers expect zeros from the cursor on and enough space; readers expect that the requested bits exist.  When reading
 foreign bytes, check that before the call.
@@ -27,7 +27,7 @@ _BIG = sys.byteorder == "big"
 TILE, WORDS = 1024, 128  # values of small width that are packed via bytes together, in words of eight
 
 
-# --- what NumPy has no name for ---------------------------------------------------------------------------------------
+# --- operations that NumPy does not have ------------------------------------------------------------------------------
 
 
 @intrinsic
@@ -61,7 +61,7 @@ def store_word(typingctx, buffer, byte, word):
 def on_stack(typingctx, zero, size):
     """An array of ``size`` numbers of the type of ``zero``, not initialized and valid until the function returns.
 
-    ``np.empty`` asks the heap, which takes as long as packing a hundred numbers.
+    ``np.empty`` allocates on the heap, which takes as long as packing a hundred numbers.
     """
     if not isinstance(size, types.IntegerLiteral):
         return None

@@ -1,8 +1,8 @@
-"""XXH3 with 64 bits, from which messages take their checksum.
+"""The 64-bit hash XXH3, for the checksum of messages.
 
-Y. Collet's XXH3 with seed 0, as https://github.com/Cyan4973/xxHash specifies it.  It reads 64 bytes at a time, which
-is some ten times as fast as zlib's CRC-32; and it is compiled, so that the messages of a round need no call of Python.
-Numbers are read with their lowest byte first, as all processors store them that Numba supports.
+Y. Collet's XXH3 with seed 0, as https://github.com/Cyan4973/xxHash specifies it.  It reads 64 bytes at a time, which is
+about ten times as fast as zlib's CRC-32; and it is compiled, so that the messages of a round need no call of Python.
+Numbers are read with their lowest byte first, as they are stored by all processors that Numba supports.
 """
 
 from __future__ import annotations

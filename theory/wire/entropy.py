@@ -3,12 +3,12 @@
 rANS is an entropy coder: symbols of probability p take log2(1/p) bits each, fractions of a bit included.  A state x in
 [2^16, 2^32) encodes the message so far.  A symbol of frequency f out of 2^14 that begins at c turns it into (x // f)
 2^14 + c + x % f, which is about x / p; overflow is written as words of 16 bits.  The receiver starts from the last
-state and decodes the symbols from the last to the first, reading the words in reverse.  In the end its states must
-equal the sender's initial ones: few damaged messages pass this test.
+state and decodes the symbols from the last to the first, reading the words in reverse.  At the end its states must
+equal the sender's initial ones; few damaged messages pass this test.
 
 Four interleaved states let the processor work on four symbols at once; short messages use one.
 
-Symbols are 0 to 255: :func:`fold` maps levels 0, 1, -1, 2, -2, ... to 0, 1, 2, 3, 4, ..., and what is 255 or more has
+Symbols are 0 to 255: :func:`fold` maps levels 0, 1, -1, 2, -2, ... to 0, 1, 2, 3, 4, ....  A result of 255 or more has
 the symbol ``ESCAPE``, and its remainder is sent separately.
 
 Notes
@@ -419,7 +419,7 @@ def write_levels(buffer, cursor, level):
 
 @kernel
 def read_levels(buffer, cursor, end, largest, level):
-    """Read numbers of size up to ``largest`` into all of ``level``; return the cursor, or -1 where there are none."""
+    """Read numbers of size up to ``largest`` into all of ``level``; return the cursor, or -1 if they are invalid."""
     n = symbols = level.size
     if n == 0:
         return cursor

@@ -215,7 +215,7 @@ def parse(text: bytes, at: int, depth: int, level_code: bool = False) -> tuple[A
                     raise WireError(f"message: {name} is too large")
             fields.append((n >> 1) ^ -(n & 1))
         else:
-            code = hint == LEVEL_CODE  # which is no compressor inside another
+            code = hint == LEVEL_CODE  # which is not a compressor inside another
             inner, at = parse(text, at, depth + (not code), level_code=code)
             fields.append(inner)
     return cls(*fields), at

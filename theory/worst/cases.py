@@ -1,7 +1,7 @@
-"""Cases: a method, a class of functions and parameters; those whose solutions come with the package.
+"""Cases, each with a method, a class of functions and parameters; and the cases whose solutions the package contains.
 
-Everything that a case says is computed from its fields: the formulas of `theory.bounds` that are stated for it are
-called with its own parameters.  Beside it is what a solver found.
+Everything about a case is computed from its fields: the formulas of `theory.bounds` that are stated for it are called
+with its parameters.  They are compared with the value that a solver found.
 """
 
 from __future__ import annotations
@@ -26,35 +26,36 @@ RECORDS = Path(__file__).with_name("solutions.jsonl")
 
 
 class Case(NamedTuple):
-    """A method on a class of functions, at parameters.
+    """A method on a class of functions with given parameters.
 
     Attributes
     ----------
     id : str
     method, functions : str
-        In words: the method, and the class of functions.
+        The method and the class of functions, in words.
     program : str
         One of `PROGRAMS`, which are run, or of `LEMMAS`, which are one step from any state.
     options : dict
-        What the program is called with.
+        The arguments of the program.
     constants : tuple of (float, float)
         mu and L of each worker's function.
     s : float
         sqrt(1 - delta) of the compressor.
     measure : str
-        One of `MEASURES`, relative to the start's.
+        One of `MEASURES`, relative to its value at the start.
     ours, printed : callable or None
-        What the formula of the package says, and the one in print if that is another.
+        The formula of the package, and the printed one if it differs.
     claims : tuple of str
         The claims about the formula.
     contracts : bool
-        Whether the formula is a factor: the smaller its logarithm, the more steps it asks for.
+        Whether the formula is a factor per step: the closer it is to 1, the more steps are needed.
     stated_for : str
-        The functions for which the formula is stated, if it is not for these.
+        The functions for which the formula is stated, if they are not those of the case.
     derived : bool
-        Whether the formula follows from what the claims state, and is not in print itself.
+        Whether the formula follows from the claims, and is not printed itself.
     relaxed : bool
-        Whether the conditions on points of a function are known to be necessary only: the program is then from above.
+        Whether the conditions on points of a function are only known to be necessary: the program is then an upper
+        bound.
     """
 
     id: str
@@ -172,7 +173,7 @@ def solution_of(case: Case) -> Solution:
     return found
 
 
-# --- The cases whose solutions come with the package -----------------------------------------------------------------
+# --- The cases whose solutions the package contains ------------------------------------------------------------------
 
 SMOOTH, COMMON = "smooth, strongly convex", "smooth, strongly convex, one minimum for all workers"
 
@@ -239,7 +240,7 @@ def _runs(
 
 
 def _lemma(name: str, method: str, functions: str, measured: str, options: dict, **facts: Any) -> Case:
-    """One step from any state; the name is the lemma's, and after a point that of the parameters."""
+    """One step from any state; the name is that of the lemma and, after a dot, of the parameters."""
     return Case(name, method, functions, name.split(".")[0], options, measure=measured, **facts)
 
 

@@ -1,4 +1,4 @@
-"""Makes from a solution the problem, the compressor and the start with which `theory.run` reaches the worst case.
+"""Construct from a solution the problem, the compressor and the start with which `theory.run` reaches the worst case.
 
 The Gram matrix is factored into vectors, and the program is run on them. The points at which it evaluates a function
 become those of an interpolating function, and its messages become those of a compressor.
@@ -23,13 +23,13 @@ from .cases import CASES, Case, Solution, solution_of
 from .interpolation import Interpolant, RecordedMessages, interpolant
 from .programs import MEASURES, PROGRAMS, State, World
 
-TOLERANCE = 1e-5  # relative: how near a run comes to the value of its semidefinite program
-NOTHING = 1e-6  # of the start: below it values are compared as such, which the solver does not resolve
+TOLERANCE = 1e-5  # relative distance of a run from the value of its semidefinite program
+NOTHING = 1e-6  # relative to the start: values below it are compared as such, since the solver does not resolve them
 NO_VECTOR = 1e-14  # eigenvalues of a Gram matrix that are 0, relative to the largest
 
 
 class Solved(World):
-    """A world of the vectors of a solution, which it gives out in the order in which they were asked for.
+    """A world that returns the vectors of a solution, in the order in which they were requested.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Solved(World):
 
 
 class Live(World):
-    """A world that maps each vector to functions; it measures the result of a run.
+    """A world that evaluates functions at each vector; it measures the result of a run.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class WorstCase(NamedTuple):
         Parameters
         ----------
         run : callable, optional
-            To run it in place of `theory.run`.
+            A function that is called instead of `theory.run`.
         **options
             More arguments, such as ``comm``.
 
@@ -179,7 +179,7 @@ def _method(case: Case, sent: list[tuple[np.ndarray, np.ndarray]]) -> Any:
 
 
 def _constants(case: Case) -> list[tuple[float, float]]:
-    """Return mu and L of the functions that are run: for a proximal step, those of the Moreau envelope."""
+    """Return mu and L of the functions of a run: for a proximal step, those of the Moreau envelope."""
     length = case.options["step"]
     return [(mu / (1.0 + length * mu), 1.0 / length) if np.isinf(top) else (mu, top) for mu, top in case.constants]
 
@@ -203,10 +203,10 @@ def worst_case(
     steps : int
         T.
     workers : int, optional
-        A multiple of the number of different functions, by default that number: each is held by as many workers.
+        A multiple of the number of different functions, by default that number; each function has as many workers.
     constants : sequence of (float, float), optional
-        mu and L of each function, in place of those of the list. With these, with the following arguments, or with a
-        number of steps that is not in the list, the case is solved with PEPit.
+        mu and L of each function, in place of those of the list.  With this argument, with the following ones, or with
+        a number of steps that is not in the list, the case is solved with PEPit.
     s : float, optional
         sqrt(1 - delta) of the compressor.
     **options
@@ -249,7 +249,7 @@ def worst_case(
 
         case = base._replace(id=f"{method}.{steps}", ours=None, printed=None, claims=(), **changes)
         scaled, unit = _scaled(case)
-        for inside in (INSIDE, 10 * INSIDE):  # further inside, an instance is less bad, and the solver more accurate
+        for inside in (INSIDE, 10 * INSIDE):  # further inside, the worst error is smaller, and the solver more accurate
             try:
                 found = instance(scaled, solve(scaled, inside), workers, unit)
             except RuntimeError as error:
@@ -263,9 +263,9 @@ def worst_case(
 
 
 def _scaled(case: Case) -> tuple[Case, float]:
-    """The case with functions divided by the largest L, or by 1/step for a proximal step, and that number.
+    """The case with functions divided by the largest L, or by 1/step for a proximal step; and this divisor.
 
-    Points, and what is measured relative to the start, are the same; solvers need numbers near 1.
+    Points, and errors relative to the start, are the same; solvers need numbers near 1.
     """
     tops = [top for _, top in case.constants if np.isfinite(top)]
     unit = max(tops) if tops else 1.0 / case.options["step"]
@@ -274,7 +274,7 @@ def _scaled(case: Case) -> tuple[Case, float]:
 
 
 def _check(base: Case, case: Case) -> None:
-    """Reject what the program of a case cannot be asked."""
+    """Reject arguments that the program of a case does not allow."""
     steps, together = case.options["steps"], case.options.get("local_steps", 1)
     good = isinstance(steps, (int, np.integer)) and steps >= 1 and steps % together == 0
     require(good, "steps", steps, "an integer, at least 1" + f", a multiple of {together}" * (together > 1))
@@ -290,7 +290,7 @@ def _check(base: Case, case: Case) -> None:
 
 
 def instance(case: Case, solution: Solution, workers: int | None = None, unit: float = 1.0) -> WorstCase:
-    """The problem, the method and the start that a solution makes.
+    """The problem, the method and the start constructed from a solution.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ def instance(case: Case, solution: Solution, workers: int | None = None, unit: f
     Raises
     ------
     ValueError
-        For a number of workers.
+        If the number of workers is not a multiple of the number of functions.
     """
     each = len(case.constants)
     given = each if workers is None else workers

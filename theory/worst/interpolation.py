@@ -1,14 +1,15 @@
 """Functions that interpolate given points and gradients, and one step from any state.
 
-A smooth strongly convex function goes through given points, gradients and values; here are also the messages of a case.
-Every function of the class lies below the parabolas of curvature L that touch it at the points.  Less mu/2 ||x||^2 it
-is convex, so that the convex envelope of the least of these parabolas is the largest function of the class: L - mu
-times half the squared distance to a point of a hull, plus that point's height: a quadratic program over a simplex. That
-it goes through all points, if any function of the class does: [taylor2017smooth].
+`interpolant` is a smooth strongly convex function through given points, gradients and values; `RecordedMessages` sends
+the messages of a case. Every function of the class is below the parabolas of curvature L that touch it at the points.
+After subtracting mu/2 ||x||^2 it is convex, so the convex envelope of the minimum of these parabolas gives the largest
+function of the class: L - mu times half the squared distance to a point of a hull, plus that point's height.
+Evaluating it is a quadratic program over a simplex.  If any function of the class goes through all points, this one
+does [taylor2017smooth].
 
-One step from any state is an inequality: what is stated of a step is compared with the worst there is.  A lemma gets a
-world of unknowns (`solver.Unknowns`), says what is assumed, and returns what is to be as large as possible.
-Expectations are over two draws, g + noise and g - noise.
+For one step from any state, the inequality that a lemma states is compared with the worst case.  A lemma gets a world
+of unknowns (`solver.Unknowns`), adds the assumptions, and returns the quantity to be maximized. Expectations are over
+two draws, g + noise and g - noise.
 """
 
 from __future__ import annotations
@@ -22,18 +23,19 @@ from ..core import require
 
 # --- A smooth strongly convex function through given points ----------------------------------------------------------
 
-SETTLED = 1e-13  # of a slope on the simplex, relative to the numbers that it is made of
+SETTLED = 1e-13  # of a slope on the simplex, relative to the numbers from which it is computed
 
 SAME = 1e-9  # relative distance below which two points are one
 
-NEAR = 0.1  # relative distance within which a vector is one that the worst case sends: a short one is known to percents
+NEAR = 0.1  # relative distance within which a vector is taken for one of the worst case; short ones are inexact
 
 
 def _simplex_minimum(H: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The weights w >= 0 of sum 1 that minimise w.H w/2 + b.w, H positive semidefinite: an active-set method.
 
-    A support grows by the coordinate of the lowest slope.  On a support the minimiser with sum 1 is Newton's step; a
-    direction without curvature gets the least that is above rounding, and leads downhill as far as a weight becomes 0.
+    A support grows by the coordinate with the lowest slope.  On a support the minimiser with sum 1 is found by a Newton
+    step; a direction without curvature gets the smallest curvature above rounding errors, and is followed downhill
+    until a weight becomes 0.
     """
     w = np.zeros(b.size)
     w[np.argmin(np.diag(H) / 2.0 + b)] = 1.0
@@ -77,7 +79,7 @@ class Interpolant(NamedTuple):
     anchors : ndarray, shape (n, d)
         Points of the hull.
     heights : ndarray, shape (n,)
-        Its values there.
+        Values of the hull at these points.
     """
 
     mu: float
@@ -88,7 +90,7 @@ class Interpolant(NamedTuple):
     def _nearest(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         """Return x minus its point of the hull, and the hull's height there."""
         width = self.lipschitz - self.mu
-        away = x - self.anchors  # from x, so that what is nearly 0 is computed as such
+        away = x - self.anchors  # from x, so that small differences are computed accurately
         w = _simplex_minimum(width * away @ away.T, self.heights)
         return w @ away, float(w @ self.heights)
 
@@ -111,7 +113,7 @@ def interpolant(
     ----------
     points, gradients : array_like, shape (n, d)
     values : array_like, shape (n,)
-        They must be those of such a function; up to rounding, or it goes through some of them only.
+        They must be those of such a function, up to rounding; otherwise the interpolant misses some of them.
     mu, lipschitz : float
         0 <= mu < L.
 
@@ -122,7 +124,7 @@ def interpolant(
     Raises
     ------
     ValueError
-        If mu and L are not.
+        If mu and L do not satisfy this.
 
     Examples
     --------
@@ -140,9 +142,10 @@ def interpolant(
 
 
 class RecordedMessages(NamedTuple):
-    """A compressor with ||C(v) - v|| <= s ||v|| everywhere that sends what was recorded for the vectors of a case.
+    """A compressor with ||C(v) - v|| <= s ||v|| everywhere that sends the recorded messages for the vectors of a case.
 
-    Near one of them it makes the error that was recorded, no longer than allowed; any other vector is sent exactly.
+    Near one of these vectors its error is the recorded one, shortened to the allowed length; any other vector is sent
+    exactly.
 
     Attributes
     ----------
@@ -180,9 +183,9 @@ def _second_moment(draws: list) -> Any:
 
 
 def lojasiewicz_step(w: Any, step: float, mu: float, L: float) -> Any:
-    """The gap after a step of gradient descent, where it was 1, under the Polyak-Lojasiewicz inequality.
+    """The gap after a step of gradient descent from a gap of 1, under the Polyak-Lojasiewicz inequality.
 
-    With the conditions of Rubbens, Hendrickx, Taylor, arXiv 2504.14377, Proposition 3.4, as far as PEPit states it.
+    With the conditions of Rubbens, Hendrickx, Taylor, arXiv 2504.14377, Proposition 3.4, as implemented in PEPit.
     """
     f, x = w.function("SmoothQuadraticLojasiewiczFunctionExpensive", mu=mu, L=L), w.unknown()
     w.assume(f(x) <= 1.0)
@@ -190,7 +193,7 @@ def lojasiewicz_step(w: Any, step: float, mu: float, L: float) -> Any:
 
 
 def noisy_lojasiewicz_step(w: Any, step: float, mu: float, L: float, second_moment: float) -> Any:
-    """The same with two stochastic gradients of this second moment, in expectation."""
+    """The same in expectation, with two stochastic gradients of this second moment."""
     f, x = w.function("SmoothQuadraticLojasiewiczFunctionExpensive", mu=mu, L=L), w.unknown()
     draws, _ = _two_draws(w, f.gradient(x))
     w.assume(f(x) <= 1.0)
@@ -228,7 +231,7 @@ def step_with_variance(w: Any, step: float, mu: float, L: float, variance: float
 
 
 def feedback_step(w: Any, step: float, mu: float, L: float, s: float) -> Any:
-    """V = ||x - x* - e||^2 + ||e||^2/s after a step of error feedback, where it was 1, from any x and memory e."""
+    """V = ||x - x* - e||^2 + ||e||^2/s after a step of error feedback from V = 1, for any x and memory e."""
     f, x, e, c = w.function("SmoothStronglyConvexFunction", mu=mu, L=L), w.unknown(), w.unknown(), w.unknown()
     p = e + step * f.gradient(x)
     w.assume((c - p) ** 2 <= s**2 * p**2)
@@ -237,7 +240,7 @@ def feedback_step(w: Any, step: float, mu: float, L: float, s: float) -> Any:
 
 
 def ef21_step(w: Any, step: float, mu: float, L: float, s: float) -> Any:
-    """V = ||grad f - h||^2 + s ||grad f||^2 after a step of EF21, where it was 1, from any x and h."""
+    """V = ||grad f - h||^2 + s ||grad f||^2 after a step of EF21 from V = 1, for any x and h."""
     f, x, h, c = w.function("SmoothStronglyConvexFunction", mu=mu, L=L), w.unknown(), w.unknown(), w.unknown()
     g, after = f.gradient(x), f.gradient(x - step * h)
     w.assume((c - (after - h)) ** 2 <= s**2 * (after - h) ** 2)
@@ -275,9 +278,9 @@ def memory_pull(w: Any, mu: float, L: float) -> Any:
 
 
 def choco_round(w: Any, weight: float, gamma: float, s: float) -> Any:
-    """E = sum ||x_i - mean||^2 + ||x_i - xhat_i||^2 after a round of CHOCO-Gossip of two workers, where it was 1.
+    """E = sum ||x_i - mean||^2 + ||x_i - xhat_i||^2 after a round of CHOCO-Gossip of two workers from E = 1.
 
-    They give each other this weight; xhat_i is what is known of x_i after it was sent.
+    They give each other this weight; xhat_i is the neighbour's copy of x_i after the message.
     """
     x, known, sent = ([w.unknown(), w.unknown()] for _ in range(3))
 
@@ -315,7 +318,7 @@ def local_step(w: Any, step: float, mu: float, L: float, distance: float, gap: f
 
 
 def proximal_progress(w: Any, L: float, theta: float) -> Any:
-    """||grad f(y)||^2 where a proximal step lowers the smooth f by 1 at most."""
+    """||grad f(y)||^2 after a proximal step that lowers the smooth f by at most 1."""
     f, y, x = w.leaf("SmoothFunction", L=L), w.unknown(), w.unknown()
     value = f(x)
     w.assume((f.gradient(x) + theta * (x - y)) ** 2 <= 0.0)

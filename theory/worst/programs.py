@@ -1,9 +1,9 @@
-"""Methods as programs over a *world*: on unknown vectors they make a semidefinite program, on numbers an instance.
+"""Methods as programs over a *world*: unknown vectors give a semidefinite program, and numbers give an instance.
 
-A world has ``workers`` functions whose mean has its minimum at 0, a ``start``, and messages.  ``solver.Unknowns``
-answers with unknown vectors, ``instances.Solved`` with those of a solution, in the same order; what a program returns
-is measured by `MEASURES`.  Programs are compared with `theory.run`: if one were not the method, no run would reach its
-value.
+A world provides ``workers`` functions whose mean has its minimum at 0, a ``start``, and messages.  ``solver.Unknowns``
+returns unknown vectors, and ``instances.Solved`` those of a solution in the same order; the result of a program is
+measured by `MEASURES`.  Programs are compared with `theory.run`: if a program differed from the method, no run would
+reach its value.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 
 class State(NamedTuple):
-    """Where a program ended: the model, and the memories that it fed back."""
+    """The final state of a program: the model, and the memories of error feedback."""
 
     x: Any
     memories: tuple = ()
 
 
 class World:
-    """What programs see; a subclass says what is seen for the first time.
+    """The interface of programs to functions and messages; a subclass computes the answers.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ class World:
         self._looked: dict[tuple[int, int], tuple] = {}
 
     def look(self, i: int, x: Any) -> tuple[Any, Any]:
-        """Gradient and value of f_i at a new point; of its Moreau envelope, where L is infinite."""
+        """Gradient and value of f_i at a new point; if L is infinite, of its Moreau envelope."""
         raise NotImplementedError
 
     def send(self, i: int, v: Any) -> Any:
-        """What worker i sends for v: some C(v) with ||C(v) - v|| <= s ||v||."""
+        """The message of worker i for v: some C(v) with ||C(v) - v|| <= s ||v||."""
         raise NotImplementedError
 
     def square(self, v: Any) -> Any:
@@ -49,7 +49,7 @@ class World:
 
     def _known(self, i: int, x: Any) -> tuple:
         if (i, id(x)) not in self._looked:
-            self._looked[i, id(x)] = (*self.look(i, x), x)  # with x, whose id is then nobody else's
+            self._looked[i, id(x)] = (*self.look(i, x), x)  # with x, so that its id stays unique
         return self._looked[i, id(x)]
 
     def gradient(self, i: int, x: Any) -> Any:
@@ -123,7 +123,7 @@ def heavy_ball(w: Any, steps: int, step: float, momentum: float) -> State:
 
 
 def local_descent(w: Any, steps: int, step: float, local_steps: int) -> State:
-    """Each worker takes H gradient steps of its own from x, which becomes their mean; ``steps`` counts gradients."""
+    """Each worker takes H local gradient steps from x, and their mean is the new x; ``steps`` counts gradients."""
     x = w.start
     for _ in range(steps // local_steps):
         y = [x] * w.workers

@@ -1,7 +1,7 @@
 """Worst cases by semidefinite programs, and their comparison with formulas.
 
-The programs are solved by PEPit with an open solver, ``pip install "sgd-theory[pepit]"``.  Compared with a formula, a
-worst case has a gap and a verdict.
+The programs are solved by PEPit with an open-source solver, ``pip install "sgd-theory[pepit]"``.  The comparison of a
+formula with a worst case gives a gap and a verdict.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from .programs import MEASURES, PROGRAMS, State, World
 
 SOLVER = "CLARABEL"
 
-INSIDE = 1e-7  # so that the points of an instance are those of a function of the class, in spite of rounding
+INSIDE = 1e-7  # so that the points of an instance are those of a function of the class in spite of rounding
 
 PRECISION = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
 
 
 class Unknowns(World):
-    """A world of unknown vectors and values: what a program asks for becomes a variable, or a constraint.
+    """A world of unknown vectors and values: each request of a program adds a variable or a constraint.
 
     Parameters
     ----------
     case : Case
     inside : float
-        The share by which functions and compressor are kept inside their class.
+        The relative margin by which functions and compressor stay inside their class.
     """
 
     def __init__(self, case: Case, inside: float = 0.0) -> None:
@@ -76,11 +76,11 @@ class Unknowns(World):
         return self.leaves[-1]
 
     def assume(self, constraint: Any) -> None:
-        """Require this."""
+        """Add a constraint."""
         self.pep.add_constraint(constraint)
 
     def look(self, i: int, x: Any) -> tuple[Any, Any]:
-        """A gradient and a value; of a Moreau envelope those that a subgradient where its step ends makes."""
+        """A gradient and a value; for a Moreau envelope, they come from a subgradient at the end of its step."""
         f, g, value = self._functions[i], self.unknown(), self._pepit.Expression()
         if "L" in vars(f):
             f.add_point((x, g, value))
@@ -90,7 +90,7 @@ class Unknowns(World):
         return g, value
 
     def send(self, i: int, v: Any) -> Any:
-        """What worker i sends for v."""
+        """The message of worker i for v."""
         c = self.unknown()
         self.assume((c - v) ** 2 <= (self.s * (1.0 - self._inside)) ** 2 * v**2)
         return c
@@ -107,7 +107,7 @@ def solve(case: Case, inside: float = INSIDE) -> Solution:
     ----------
     case : Case
     inside : float
-        The share by which functions and compressor of the instance are kept inside their class.
+        The relative margin by which functions and compressor of the instance stay inside their class.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def solve(case: Case, inside: float = INSIDE) -> Solution:
     ImportError
         If PEPit is not installed.
     RuntimeError
-        If the solver found nothing.
+        If the solver found no solution.
     """
     if importlib.util.find_spec("PEPit") is None:
         raise ImportError("PEPit, which makes worst cases, is not installed (pip install 'sgd-theory[pepit]')")
@@ -158,13 +158,13 @@ def _solved(case: Case, inside: float = 0.0) -> tuple[Unknowns, float]:
     return w, float(value)
 
 
-# --- A formula beside the worst case ---------------------------------------------------------------------------------
+# --- Comparison of a formula with the worst case ---------------------------------------------------------------------
 
 ACCURACY = 1e-3  # relative distance of a formula from the worst case that may be the solver's
 
 
 def gap_between(bound: float, below: float, contracts: bool) -> float:
-    """How much could be gained: 0 for a bound that is attained, negative if it is none.
+    """By how much a bound could be improved: 0 if it is attained, negative if it is not a bound.
 
     Parameters
     ----------
@@ -197,13 +197,13 @@ class Comparison(NamedTuple):
     below : float
         The worst case.
     ours, printed : float or None
-        The formula of the package, and the one in print if that is another.
+        The formula of the package, and the printed one if it differs.
     gap, printed_gap : float or None
-        `gap_between` them and the worst case.
+        The `gap_between` each of them and the worst case.
     verdict : str
-        "holds" if the gap is at most 25 %, or else "holds loosely"; "vacuous" for a factor of contraction that is not
-        below 1; "fails" below the worst case.  A relaxation contradicts nothing: a formula above its value holds
-        loosely, and one below it is undecided.  A dash without a formula, or for one of other functions.
+        "holds" if the gap is at most 25 %, and otherwise "holds loosely"; "vacuous" for a factor of contraction that is
+        not below 1; "fails" below the worst case.  A relaxation cannot refute a formula: one above its value holds
+        loosely, and one below it is undecided.  A dash if there is no formula, or one for other functions.
     """
 
     case: Case
@@ -216,7 +216,7 @@ class Comparison(NamedTuple):
 
 
 def compared(case: Case, solution: Solution) -> Comparison:
-    """The formulas of a case beside its worst case.
+    """Compare the formulas of a case with its worst case.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Measure the three numbers of a `Network` on the ranks of a job, with the calls of the exchange.
 
-The fit is a line through times that range over four decades; with more ranks than processors no line fits, as
+The fit is a linear model of times that range over four decades.  With more ranks than processors no such model fits, as
 `Calibration.r2` and `Calibration.median_error` show.
 """
 

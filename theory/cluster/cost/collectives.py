@@ -1,6 +1,6 @@
 """Collective operations step by step, in this process: every message is simulated and counted.
 
-A `Machine` moves messages in rounds.  In a round a rank sends one message and receives one, all at the same time, so a
+A `Machine` moves messages in rounds.  In a round every rank sends one message and receives one at the same time, so a
 round costs one start-up and the words of its longest message; its additions are those of the busiest rank.
 """
 
@@ -161,7 +161,7 @@ def _server_sharded(machine: Machine, vectors: np.ndarray) -> None:
     p, pieces = len(vectors), _pieces(vectors)
     for step in range(1, p):
         got = machine.round([(r, (r + step) % p, pieces[r][(r + step) % p]) for r in range(p)])
-        # what has been sent is not needed again, so a rank may add to its piece in place
+        # a sent piece is not needed again, so a rank may add to its own piece in place
         machine.add([(pieces[r][r], got[r]) for r in range(p)])
     for step in range(1, p):
         got = machine.round([(r, (r + step) % p, pieces[r][r]) for r in range(p)])

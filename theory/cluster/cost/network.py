@@ -1,8 +1,8 @@
 """The alpha-beta-gamma model of the time of an exchange round; a prediction, not a measurement.
 
-A message of m bytes takes alpha + m beta seconds, adding m bytes of numbers takes m gamma; a rank sends and receives
-one message at a time.  Nothing is shared: each rank has its own links, memory and processor.  With more ranks than
-processors the model does not apply.
+A message of m bytes takes alpha + m beta seconds, and adding m bytes of numbers takes m gamma seconds; a rank sends and
+receives one message at a time.  Nothing is shared: each rank has its own links, memory and processor.  With more ranks
+than processors the model does not apply.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ ALL_REDUCES = {
 def exchange_words(method: Any, d: int) -> tuple[int, ...]:
     """The lengths of the vectors that a round adds up, one after the other; empty if messages are gathered.
 
-    PowerSGD adds up two, of which the second needs the sum of the first.
+    PowerSGD adds up two vectors; the second depends on the sum of the first.
 
     Examples
     --------
@@ -296,8 +296,8 @@ def best_exchange(
 ) -> tuple[float, str]:
     """Time of an exchange with the fastest collective of :mod:`theory.bounds.cost.collectives`, and its name.
 
-    A rank first adds up the messages of its own workers.  Messages that are gathered are taken to announce their
-    lengths in a round before.
+    A rank first adds up the messages of its own workers.  The lengths of gathered messages are assumed to be announced
+    in an earlier round.
 
     Examples
     --------

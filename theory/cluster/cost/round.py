@@ -1,12 +1,12 @@
 """Seconds of a round: a model fitted to measurements, and a round on more ranks and on another network.
 
-The seconds are a sum of terms, computing, coding, the slowest rank and the wire, fitted to measured rounds.  A rank
+The seconds are a sum of terms (computing, coding, the slowest rank and the wire), fitted to measured rounds.  A rank
 computes the gradients of its workers, encodes their messages and decodes those of others.  Then it waits for the
-slowest.  Delays, such as those of a processor that does something else, come by chance: a piece of work is as long as
-one that was timed often, or late by what one of these was, and twice as long a piece of work has twice the chances.  A
-round is late by the largest delay of all ranks.  The exchange is that of :mod:`theory.cluster.cost.network`.
+slowest rank.  Delays, for example of a processor that does other work, are random: the delay of a piece of work is
+drawn from the measured delays of one that was timed often, and a piece of work that is twice as long has two draws.
+The delay of a round is the largest delay of all ranks.  The exchange is that of :mod:`theory.cluster.cost.network`.
 
-What a round would cost on more ranks and on another network is measured where it can be, and else a model.
+The cost of a round on more ranks and on another network is measured as far as possible, and modelled otherwise.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ APART = 1e-6  # singular values of the relative terms below this count as 0
 
 
 class Work(NamedTuple):
-    """What one rank does in a round.
+    """The work of one rank in a round.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class RoundModel(NamedTuple):
     times: Any
 
     def seconds(self, work: Work, network: Network | None = None) -> dict[str, float]:
-        """Seconds of a round, term by term; with a ``network`` in place of the one that was fitted.
+        """Seconds of a round, term by term; ``network`` replaces the fitted one.
 
         Examples
         --------
@@ -108,14 +108,14 @@ class RoundModel(NamedTuple):
 
 
 def lateness(times: ArrayLike, pieces: float) -> float:
-    """The mean of the largest of so many delays: times above their median, drawn with replacement.
+    """The mean of the largest of so many delays, drawn with replacement: excesses of times over their median.
 
     Parameters
     ----------
     times : array_like
-        Seconds of one piece of work, at least once; more pieces than times cannot be later than the latest of these.
+        Seconds of one piece of work, at least one number; the result is at most the largest of their delays.
     pieces : float
-        How many there are, not necessarily whole; at least 0.
+        Number of pieces of work, at least 0; it need not be whole.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def fit_rounds(works: Sequence[Work], seconds: ArrayLike, times: ArrayLike) -> R
     ----------
     works : sequence of Work
     seconds : array_like
-        Of a round, measured, one for each.
+        Measured seconds of each round.
     times : array_like
         Seconds of one piece of work on one rank, timed often.
 
@@ -206,7 +206,7 @@ def fit_rounds(works: Sequence[Work], seconds: ArrayLike, times: ArrayLike) -> R
     return RoundModel(found, dict(zip(names, units[len(COMPUTED) :], strict=False)), np.asarray(times))
 
 
-# --- What a round would cost on more ranks and on another network ----------------------------------------------------
+# --- Cost of a round on more ranks and on another network ------------------------------------------------------------
 
 ROUNDS = 100  # that are timed
 
@@ -364,7 +364,7 @@ def _drawn(method: Any) -> int:
 
 
 def _share_of_decoding(method: Any, v: np.ndarray, seed: int) -> float:
-    """Which share of coding is decoding: of one message, called from Python, the least of some times of both."""
+    """The share of decoding in coding, from the shortest times of both for one message, called from Python."""
     if method.compressor is None:
         return 0.5
     message, least = encode(method.compressor, v, seed), np.full(2, np.inf)

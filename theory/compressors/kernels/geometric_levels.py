@@ -198,7 +198,7 @@ def values(levels, scale, table):
 
 
 class GeometricLevels:
-    """What compressors that have a ``level_shape`` share, besides what quantizers do."""
+    """The common functions of compressors with a ``level_shape``, in addition to those of quantizers."""
 
     def level_range(c):
         s, _, _, zero = level_shape(c)

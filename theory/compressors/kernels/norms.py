@@ -1,6 +1,6 @@
 """Norms in double precision, random rotations, and helpers of the plain references.
 
-Norms are bit for bit reproducible, also where squares overflow or underflow.  The helpers round floats up, and give the
+Norms are bit-for-bit reproducible, also where squares overflow or underflow.  The helpers round floats up, and give the
 random numbers of a stream as arrays.  Random rotations work in place: independent signs, then Hadamard's matrix over
 sqrt(d), or random reflections.  The reflections make the rotation uniform: number k, on the coordinates from k on,
 takes a Gaussian vector to the first of them. They are those of the QR factorization of a Gaussian matrix, which is
@@ -155,7 +155,7 @@ def walsh_hadamard(x):
 
 @kernel
 def reflect(key, k, x, w):
-    """Reflect the coordinates of x from k on, as takes a random Gaussian vector to the first of them; w is space."""
+    """Reflect coordinates k, k + 1, ... of x so that a random Gaussian vector is mapped to the first; w: work space."""
     square, along = 0.0, 0.0
     for i in range(x.size - k):
         w[i] = normal(key, i)

@@ -6,7 +6,8 @@ be faster (see :mod:`theory.methods.sparse`). Here are the implementations for p
 
 The largest k are found exactly: a strided sample suggests a size that slightly more than k entries exceed, one pass
 lists those (in the order of their indices), and the k-th largest of the list is found by radix selection on the bits of
-its floats, whose order is that of the sizes.  Unlucky or malicious vectors take longer, but the result is never wrong.
+its floats, whose order is that of the sizes.  Unfavourable or malicious vectors take longer, but the result is never
+wrong.
 
 Entries are sent with their positions; wrappers that compress the values of a sparsifier send positions alone.
 """
@@ -29,10 +30,10 @@ u32, u64 = np.uint32, np.uint64
 
 INSERTED = 32  # up to this length, insertion sort is faster than radix sort
 
-WIDE = 8192  # from this length on, digits of 12 bits are worth the longer table
+WIDE = 8192  # from this length on, digits of 12 bits are faster in spite of the longer table
 
 
-# --- what it does, plainly --------------------------------------------------------------------------------------------
+# --- the plain reference ----------------------------------------------------------------------------------------------
 
 
 def plain_subset(stream: Any, d: int, k: int) -> np.ndarray:
@@ -98,8 +99,8 @@ def sort_indices(index, spare):
 def _first_distinct(stream, n, index, spare):
     """Fill ``index`` with the first distinct numbers among draws from 0 .. n-1, increasing.
 
-    What is missing after a round is drawn in the next one, never more, so that no order is preferred: given their
-    number, all subsets are equally likely.
+    Numbers that are missing after a round are drawn in the next one, and never more of them, so that no order is
+    preferred: given their number, all subsets are equally likely.
     """
     k, have, first = index.size, 0, u64(0)
     while have < k:
@@ -351,7 +352,7 @@ def add_entries(symbols, weight, out):
         add_entry(out, symbols.index[p], weight * symbols.value[p])
 
 
-# --- what compressors answer ------------------------------------------------------------------------------------------
+# --- generics of compressors ------------------------------------------------------------------------------------------
 
 
 positions_bits = generic(

@@ -135,7 +135,7 @@ class NUQSGDReleased(NamedTuple):
         return float(len(v)) if np.any(v) else 0.0
 
 
-# --- what they do, plainly --------------------------------------------------------------------------------------------
+# --- the plain reference ----------------------------------------------------------------------------------------------
 
 
 def round_to_levels(v: np.ndarray, scale: float, levels: Any, stream: Any) -> np.ndarray:

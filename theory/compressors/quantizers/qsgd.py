@@ -28,7 +28,7 @@ from .scaled_levels import PACKED, TILE, Elias, LevelCode, Quantizer, ScaleAndLe
 
 f64, i32, u32, u64 = np.float64, np.int32, np.uint32, np.uint64  # in kernels float() keeps float32
 
-PIECE = 32  # coordinates that are rechecked together, if one of them may need it
+PIECE = 32  # coordinates that are checked again together, if one of them may need it
 FAST_LEVELS = 2**14  # below, 65536 (s + 1) fits in an int32, and floats are fine enough
 TIES = u64(1 << 63)  # the U are draws of the same stream, far from the others
 
@@ -113,7 +113,7 @@ class QSGD(NamedTuple):
         return 32.0 + expected_code_bits(c.code, c.s * (u / norm) if norm > 0.0 else u, c.s, c.s)
 
 
-# --- what it does, plainly --------------------------------------------------------------------------------------------
+# --- the plain reference ----------------------------------------------------------------------------------------------
 
 
 def round_at_random(u: np.ndarray, stream: Any) -> np.ndarray:

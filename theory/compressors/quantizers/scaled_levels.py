@@ -8,9 +8,9 @@ user-defined code is a setting with these functions, registered under a number:
 ``expected_code_bits``  in Python: their expected number, where it is known.
 
 The messages are a float, the scale, and then a level for each coordinate.  A compressor with
-``@inherits(ScaleAndLevels)`` has the bits of such messages, one with ``@inherits(Quantizer, ScaleAndLevels)``
-everything but what distinguishes it from the others: its scale, and how levels are drawn.  Both take blocks of
-coordinates that stay in cache while they are drawn and written, or read and restored.
+``@inherits(ScaleAndLevels)`` has the bits of such messages, one with ``@inherits(Quantizer, ScaleAndLevels)`` defines
+only its scale and how levels are drawn.  Both process blocks of coordinates that stay in cache while they are drawn and
+written, or read and restored.
 
 Lloyd-Max levels are the best use of b bits per coordinate for a vector of normal numbers. After a random rotation the
 entries of any vector are almost normal: see ``wrappers/rotated.py``.
@@ -445,7 +445,7 @@ class LloydMax(NamedTuple):
         cursor = read_float(buffer, cursor, symbols.value, 0)
         symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
         cursor = read_array(buffer, cursor, symbols.level[:d], 0, c.bits)
-        return -1 if symbols.value[0] < 0 else cursor  # NaN is valid: whoever reads it sees that the sender diverged
+        return -1 if symbols.value[0] < 0 else cursor  # NaN is valid: it shows the receiver that the sender diverged
 
     def delta(c, d: int) -> float:
         if c.unbiased or c.bits > 1:

@@ -29,7 +29,7 @@ LANES = 32  # partial sums of absolute values
 
 
 NEITHER = (
-    "Sign is neither unbiased nor a contraction, since it keeps nothing of the size of v; ScaledSign() is a "
+    "Sign is neither unbiased nor a contraction, since it does not depend on the size of v; ScaledSign() is a "
     "contraction, see delta(ScaledSign(), d)"
 )
 
@@ -68,7 +68,7 @@ class Signs:
             return -1
         for p in range(scales(c)):
             cursor = read_float(buffer, cursor, symbols.value, p)
-            if symbols.value[p] < 0:  # NaN is valid: whoever reads it sees that the sender diverged
+            if symbols.value[p] < 0:  # NaN is valid: it shows the receiver that the sender diverged
                 return -1
         count_signs(symbols, d, scales(c))
         return read_signs(buffer, cursor, symbols.index, d)
@@ -181,7 +181,7 @@ class ScaledSign(NamedTuple):
         return float(len(v) if np.any(v) else 0)
 
 
-# --- what they do, plainly --------------------------------------------------------------------------------------------
+# --- the plain reference ----------------------------------------------------------------------------------------------
 
 
 def majority_vote(vectors: np.ndarray) -> np.ndarray:

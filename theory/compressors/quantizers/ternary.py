@@ -24,7 +24,7 @@ from .scaled_levels import Quantizer, ScaleAndLevels
 wanted_scale = generic("wanted_scale", "wanted_scale(c, state, v) -> float: the scale C before it is rounded up.")
 
 
-# --- what they do, plainly --------------------------------------------------------------------------------------------
+# --- the plain reference ----------------------------------------------------------------------------------------------
 
 
 def round_to_three(v: np.ndarray, size: float, stream: Any, wire: DTypeLike) -> np.ndarray:
@@ -67,7 +67,7 @@ TRITS = Trits()
 
 @kernel
 def _cut(v, scale, unit, out):
-    """Clip coordinates at the scale; only clipping leaves any above it."""
+    """Clip coordinates at the scale; only with clipping can any be above it."""
     for j in range(v.size):
         if abs(v[j]) > scale > 0.0:
             out[j] = unit if v[j] > 0 else -unit

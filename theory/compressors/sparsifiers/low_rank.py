@@ -166,7 +166,7 @@ class PowerSGD(NamedTuple):
         return bounds.best_rank_contraction(rows=c.rows, columns=c.columns, rank=c.rank)
 
 
-# --- what it does, plainly --------------------------------------------------------------------------------------------
+# --- the plain reference ----------------------------------------------------------------------------------------------
 # With an initial Gaussian Q; projection by LAPACK here, by Gram-Schmidt in the kernels: equal up to rounding.
 
 

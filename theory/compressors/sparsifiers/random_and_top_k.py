@@ -32,7 +32,7 @@ from ..kernels.selection import (
 )
 from ..registry import check_kept, register
 
-# --- Compressors that keep a share of the entries --------------------------------------------------------------------
+# --- Compressors that send a fraction of the entries -----------------------------------------------------------------
 
 
 class Share(NamedTuple):
@@ -76,7 +76,7 @@ KEY_BITS = 64
 
 
 class Kept:
-    """What is done with k entries in the order of their positions."""
+    """The common functions of compressors that send k entries in the order of their positions."""
 
     k: int
 

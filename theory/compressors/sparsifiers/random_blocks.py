@@ -21,7 +21,7 @@ from ..kernels.selection import CountedPositions, Entries, add_entries, entries_
 from ..registry import check_kept, register
 from .random_and_top_k import KEY_BITS
 
-# --- Sparsifiers that toss a coin ------------------------------------------------------------------------------------
+# --- Sparsifiers with independent draws ------------------------------------------------------------------------------
 
 
 @inherits(Entries, CountedPositions)
@@ -408,7 +408,7 @@ class PermK(NamedTuple):
 
 @kernel
 def _part(workers, d, stream, place):
-    """Begin and end of the part of the permutation that a worker sends: the parts turn, so that each is as likely."""
+    """Begin and end of a worker's part of the permutation; the parts rotate, so that all are equally likely."""
     turned = (place + integer(derive(stream, 1), 0, workers)) % workers
     return turned * d // workers, (turned + 1) * d // workers
 

@@ -197,7 +197,7 @@ class CountSketch(NamedTuple):
         return bounds.count_sketch_variance(d=d, width=c.width, rows=c.rows)
 
 
-# --- what it does, plainly --------------------------------------------------------------------------------------------
+# --- the plain reference ----------------------------------------------------------------------------------------------
 
 
 def plain_hash(c: CountSketch, row_key: Any, d: int) -> tuple[np.ndarray, np.ndarray]:

@@ -246,7 +246,7 @@ class QuantizedSpectrum(NamedTuple):
         return 32.0 + bits_for(min(c.rows, c.columns) + 1) + (bits_for(c.s) + 32.0 * (c.rows + c.columns)) * atoms
 
 
-# --- what several of them answer --------------------------------------------------------------------------------------
+# --- common functions -------------------------------------------------------------------------------------------------
 
 
 @accumulate.register(SpectralAtomo, BestRank)

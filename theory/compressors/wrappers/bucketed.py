@@ -153,7 +153,7 @@ def bucket_count(c, d):
 
 @kernel
 def _room(c, length, d):
-    """How many counts, indices, values and levels a bucket has in a vector of length d, and scratch for ``length``."""
+    """Numbers of counts, indices, values and levels of a bucket in a vector of length d, and scratch for ``length``."""
     size = min(c.size, d)  # the size depends on d, not on what a foreign message claims
     indices, values, levels, _ = base.capacity(c.inner, size)
     _, _, _, scratch = base.capacity(c.inner, length)

@@ -86,7 +86,7 @@ class Composed(NamedTuple):
         if n > 0:
             outside, short = _outside(c, symbols, d, n), inside.value[:n]
             base.quantize(c.outer, state[kept : kept + base.state_size(c.outer, n)], short, derive(stream, 1), outside)
-            base.restore(c.outer, outside, short)  # from here on the inner message has what the receiver will know
+            base.restore(c.outer, outside, short)  # from here on the inner values are those of the receiver
 
     def accumulate(c, symbols, weight, out):
         base.accumulate(c.inner, _inside(c, symbols, out.size), weight, out)

@@ -1,8 +1,8 @@
 """Entropy coding of a compressor's symbols.
 
-A compressor that sends nothing but counts, increasing positions, floats and levels, besides its name, d and its
-settings, declares it by :data:`coded`; then its symbols can be packed generically: counts that the receiver cannot know
-in a delta code, positions by Golomb-Rice, floats unchanged, and all levels of all parts together by
+A compressor whose messages contain only counts, increasing positions, floats and levels, besides its name, d and its
+settings, declares this by :data:`coded`; its symbols can then be packed generically: counts that the receiver cannot
+know in a delta code, positions by Golomb-Rice, floats unchanged, and all levels of all parts together by
 :mod:`theory.wire.entropy`.
 """
 

@@ -1,6 +1,6 @@
 """Forwarding to the inner compressor, a scaled compressor, and one bit in place of the zero vector.
 
-Forwarding has one function for each generic that a wrapper does not define itself.
+`Forwarding` has one function for each generic that a wrapper does not define itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..sparsifiers.random_and_top_k import TopK
 
 
 class Forwarding:
-    """What a wrapper with a field ``inner`` does where it does not say otherwise."""
+    """The default functions of a wrapper with a field ``inner``."""
 
     inner: Any
 
@@ -136,7 +136,7 @@ class Scaled(NamedTuple):
         return expected_payload_bits(c.inner, v)
 
 
-# --- what it does, plainly --------------------------------------------------------------------------------------------
+# --- construction from omega ------------------------------------------------------------------------------------------
 
 
 def scaled(inner: Any, d: int) -> Scaled:

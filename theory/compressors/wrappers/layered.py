@@ -209,8 +209,8 @@ def _nested(sizes, made, split):
 
 # --- the fast path ----------------------------------------------------------------------------------------------------
 
-# What is summed over the workers has to be one range: before the values of both messages are copies of the numbers that
-# are added, those of the first message and then those of the rest.
+# The numbers that are summed over the workers must be one range.  So the values of both messages are preceded by copies
+# of the added numbers, first those of the first message and then those of the rest.
 
 
 @kernel

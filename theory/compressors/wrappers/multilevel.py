@@ -78,7 +78,7 @@ class Multilevel(NamedTuple):
         symbols.value[:] = 0.0
         if total == 0.0:
             return
-        if not total < np.inf:  # NaN, too, which no size compares with: more than k positions would be written
+        if not total < np.inf:  # also NaN, with which no size compares: more than k positions would be written
             symbols.index[0], symbols.value[0] = u32(0), total
             symbols.count[0], symbols.count[1] = 1, 1
             return

@@ -180,7 +180,7 @@ def eden(bits: int, unbiased: bool = True, uniform: bool = False) -> Rotated:
     return Rotated(LloydMax(bits, unbiased), uniform)
 
 
-# --- what it does, plainly --------------------------------------------------------------------------------------------
+# --- the plain reference ----------------------------------------------------------------------------------------------
 
 
 def plain_signs(key: Any, n: int) -> np.ndarray:
@@ -199,7 +199,7 @@ def plain_hadamard(x: np.ndarray) -> np.ndarray:
 
 
 def plain_rotation(key: Any, n: int) -> np.ndarray:
-    """A uniform rotation but for the signs: the orthogonal factor of a Gaussian matrix, as a product of reflections."""
+    """A uniform rotation up to the signs: the orthogonal factor of a Gaussian matrix, as a product of reflections."""
     R = np.eye(n)
     for k in range(n - 2, -1, -1):
         w = np.array([normal(derive(key, k + 1), i) for i in range(n - k)])

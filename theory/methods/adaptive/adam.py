@@ -104,7 +104,7 @@ def check_moments(rule: Any) -> None:
 
 
 def _check_rule(rule: Any) -> None:
-    """Reject what `Adam` and `LAMB` have in common outside its domain."""
+    """Reject values of the common fields of `Adam` and `LAMB` outside their domains."""
     check_moments(rule)
     require(0.0 <= rule.decay < math.inf, "decay", rule.decay, "a finite number, at least 0")
     require(0.0 < rule.rate < math.inf, "rate", rule.rate, "a finite number above 0")

@@ -151,7 +151,7 @@ class Arrivals(NamedTuple):
 def _arrive(
     times: Any, speeds: Any, stream: np.uint64, worker: np.ndarray, second: np.ndarray, late: np.ndarray
 ) -> None:
-    """Workers begin again as soon as they have arrived; of those that arrive together the first comes first."""
+    """Workers begin again as soon as they have arrived; of simultaneous arrivals, the lowest worker comes first."""
     ready, began, done = np.empty(speeds.size), np.zeros(speeds.size, np.int64), np.zeros(speeds.size, np.int64)
     for w in range(speeds.size):
         ready[w] = draw_time(times, uniform(derive(stream, w), 0), speeds[w])
@@ -277,7 +277,7 @@ class AsyncSGD(NamedTuple):
 
 
 def _room(rounds: int, workers: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Room for the order of the workers, their weights, and the replica whose order it is."""
+    """Arrays for the order of the workers, their weights, and the replica to which the order belongs."""
     return np.empty((rounds, 1), np.int64), np.ones(workers), np.full(1, -1)
 
 
@@ -343,7 +343,7 @@ def step_of_theorem(method: Any, problem: Any, workers: int) -> Any:
 
 @contextlib.contextmanager
 def _travelling(method: Any, run: Run, message: Message) -> Iterator[Messages]:
-    """The context in which the messages travel; or in which they have arrived, without overlap."""
+    """The context in which the messages travel; without overlap they have arrived before it begins."""
     if method.overlap:
         with travelling(run, message) as received:
             yield received

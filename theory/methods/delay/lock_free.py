@@ -276,7 +276,7 @@ def _check(method: Any, problem: Any, threads: Any, steps: Any, clock: Any, reco
         kept or plain,
         "feedback",
         method.feedback,
-        "ErrorFeedback(): what a thread does not send it keeps, as it is; with Identity also NoFeedback()",
+        "ErrorFeedback(): what a thread does not send it stores uncompressed; with Identity also NoFeedback()",
     )
     require(
         isinstance(averaging(method), Last),

@@ -228,7 +228,7 @@ def new_shared(x0: np.ndarray, threads: int) -> Shared:
     return Shared(x0.copy(), np.ones(threads * APART))
 
 
-# --- what will be needed soon -----------------------------------------------------------------------------------------
+# --- prefetching ------------------------------------------------------------------------------------------------------
 
 
 def _nothing(A, i):

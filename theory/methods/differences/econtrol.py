@@ -54,7 +54,7 @@ class EControl(NamedTuple):
     Gao, Islamov, Stich, "EControl: fast distributed optimization with compression and error control" (ICLR 2024), from
     e_i = h_i = 0, from memory.  Its rate as quoted, without constants: with eta of the order of delta, L F_0
     (sigma^2/(N eps^2) + sigma/(delta^2 eps^(3/2)) + 1/(delta eps)) rounds until E||grad f||^2 <= eps, F_0 = f(x_0) -
-    f*.  :func:`theory.bounds.feedback_floor` is what noise leaves of it on a quadratic, exactly.
+    f*.  :func:`theory.bounds.feedback_floor` is its exact noise floor on a quadratic.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class EControl(NamedTuple):
         check_share("control", self.control)
 
     def differences(self, problem: Any, workers: int) -> Difference:
-        """What its theorem says of the method on this problem."""
+        """The theorem of the method on this problem."""
         f, kept = worker_constants(self, problem, workers), float(delta(self.compressor, int(dimension(problem))))
         q, eta = (1.0 - kept) ** 0.5, self.settled(problem).control
         covered(eta < (1.0 - q) / (1.0 + q), f"control = {eta:g}, not below (1 - q)/(1 + q) = {(1 - q) / (1 + q):.4g}")

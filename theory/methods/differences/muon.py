@@ -8,8 +8,9 @@ One step, with the linear minimisation oracle of a norm, LMO(G) = argmin of <G, 
     X = X + t LMO(G)
     S = D(X - W), which the server sends; W = W + S, at all
 
-For the spectral norm and G = U S V' the oracle is -U V', which Newton-Schulz steps approach with products of matrices.
-The other norms are those of other matrices: a column is divided by its Euclidean norm, a number by its absolute value.
+For the spectral norm and G = U S V' the oracle is -U V', which Newton-Schulz steps approximate by products of matrices.
+The other norms are spectral norms of matrices of other shapes: a column is divided by its Euclidean norm, a number by
+its absolute value.
 """
 
 from __future__ import annotations
@@ -103,12 +104,12 @@ NORMS = ("spectral", "sign", "euclidean")
 @traits(state=("g", "w"), stores=(0, 2), listed=True, own_step=True, descends=False)
 @method
 class EF21Muon(NamedTuple):
-    """Steps of length t in a norm, along what is known of the gradients from compressed differences.
+    """Steps of length t in a norm, along estimates of the gradients from compressed differences.
 
     The norm of x is the largest of its layers' norms, so that each layer moves by the full length.  With the default
-    compressor and one worker it is Muon without look-ahead.  A constant t ends at a distance from the minimum that is
-    in proportion to it.  Between two steps a worker stores M_i and G_i (``memory_bytes``); the mean G of the G_i and W
-    are beside the model (``server_bytes``).
+    compressor and one worker it is Muon without look-ahead.  With a constant t the iterates end at a distance from the
+    minimum that is proportional to it.  Between two steps a worker stores M_i and G_i (``memory_bytes``); the mean G of
+    the G_i and W are beside the model (``server_bytes``).
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ class EF21Muon(NamedTuple):
         Of a layer: the largest singular value of its matrix, the largest entry (steps along signs; that of 0 is 0), or
         the Euclidean norm.  Or the shapes of the matrices that make up x, for their spectral norms.
     iterations : int
-        Newton-Schulz steps; :func:`theory.bounds.newton_schulz_value` is what they make of a singular value.
+        Newton-Schulz steps; :func:`theory.bounds.newton_schulz_value` is their effect on a singular value.
     down : compressor
         D, of the model's messages: one that contracts.
     batch : int or GrowingBatch

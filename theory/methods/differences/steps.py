@@ -48,7 +48,7 @@ def worker_constants(method: Any, problem: Any, workers: int) -> WorkerConstants
     Parameters
     ----------
     method : method
-        Its ``shards`` says which rows a worker has.
+        Its ``shards`` determines the rows of each worker.
     problem : problem
         If it cannot be divided by rows, all L_i are its L_max.
     workers : int
@@ -91,7 +91,7 @@ def worker_constants(method: Any, problem: Any, workers: int) -> WorkerConstants
 
 
 class Difference(NamedTuple):
-    """What the theorem of a method says on a problem.
+    """The constants of a method's theorem on a problem.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ def longest_step(self: Any, problem: Any, workers: int, mu: float = 0.0) -> floa
 
 
 def step_of_theorem(method: Any, problem: Any, workers: int) -> Any:
-    """What :func:`theory.theory_step` says of the method: the theorem for mu > 0 if f is strongly convex."""
+    """The result of :func:`theory.theory_step` for the method: the theorem for mu > 0 if f is strongly convex."""
     from ..theory_steps import NoTheoremError, TheoryStep, covered
 
     found = method.differences(problem, workers)
@@ -226,10 +226,11 @@ def theorem_constants(method: Any, problem: Any, workers: int) -> tuple[WorkerCo
 
 
 def unbiased_step_of_theorem(method: Any, problem: Any, workers: int) -> Any:
-    """What :func:`theory.theory_step` says: the longest step of the method's theorem.
+    """The result of :func:`theory.theory_step`: the longest step of the method's theorem.
 
-    A method states ``theorem`` (the formula, and the step in its symbols), ``convex`` if that asks for strong
-    convexity, and ``gradients`` if they need not be "whole": those of "rows", or with any "noise" without bias.
+    A method states ``theorem`` (the formula, and the step in its symbols), ``convex`` if that requires strong
+    convexity, and ``gradients`` if they need not be "whole": "rows" for gradients of rows, or "noise" for any unbiased
+    noise.
     """
     from ..theory_steps import NoTheoremError, TheoryStep, covered
 

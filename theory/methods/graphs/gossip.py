@@ -47,7 +47,7 @@ from ..schedules import Constant
 from ..types import Run
 from .weights import Mixing, Ring, mixing
 
-# --- What methods on graphs have in common ---------------------------------------------------------------------------
+# --- Common parts of methods on graphs -------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -55,8 +55,8 @@ T = TypeVar("T")
 def on_graph(*, copies: int = 0, rows: int = 0, descends: bool = True) -> Callable[[type[T]], type[T]]:
     """Make a method on a graph of a NamedTuple with ``round(run)``, ``compressor``, ``step`` and ``graph``.
 
-    Between two steps a worker stores ``copies`` vectors for each that it hears, itself included, and ``rows`` others.
-    A method that does not descend has no gradients, and its step size is not used.
+    Between two steps a worker stores ``copies`` vectors for each neighbour and for itself, and ``rows`` others.
+    If the method is not a descent method, there are no gradients, and its step size is not used.
     """
 
     def decorate(cls: type[T]) -> type[T]:

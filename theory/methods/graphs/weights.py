@@ -16,7 +16,7 @@ import numpy as np
 from ...core import require, setting
 from ...core.arguments import MANY, real_array, whole_number
 
-CLOSE = 1e-12  # rounding errors of a matrix that somebody has computed
+CLOSE = 1e-12  # rounding errors of a computed matrix
 
 
 class Mixing(NamedTuple):
@@ -62,7 +62,7 @@ class Ring(NamedTuple):
 
     def edges(self, workers: int) -> list[tuple[int, int]]:
         """The edges, as pairs of workers."""
-        require(workers >= 3, "workers", workers, "at least 3 on a ring, where everybody has two neighbours")
+        require(workers >= 3, "workers", workers, "at least 3 on a ring, where every worker has two neighbours")
         return [(w, (w + 1) % workers) for w in range(workers)]
 
 

@@ -144,7 +144,7 @@ def _groups(data: Any, by: Any) -> np.ndarray:
     return np.unique(given, return_inverse=True)[1]
 
 
-# --- Clients that take part now and then -----------------------------------------------------------------------------
+# --- Clients that take part in some rounds ---------------------------------------------------------------------------
 
 
 def take_part(method: Any, run: Run) -> None:
@@ -334,7 +334,7 @@ class SCAFFOLD(NamedTuple):
     """Local steps corrected by control variates, so that clients with different data converge to the common minimum.
 
     Between two rounds a client stores c_i, the mean gradient of its last local steps (``memory_bytes``), and the server
-    c (``server_bytes``), which all clients know from what it sends.
+    stores c (``server_bytes``), which all clients know from its messages.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ class LocalSGD(NamedTuple):
 
     @property
     def compress(self) -> str:
-        """What is compressed, as in `ParallelSGD`: "full"."""
+        """The part that is compressed, as in `ParallelSGD`: "full"."""
         return "full"
 
     def round(self, run: Run) -> None:

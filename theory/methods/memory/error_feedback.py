@@ -160,7 +160,7 @@ class PartialErrorFeedback(NamedTuple):
 
     @property
     def sparse_rows(self) -> bool:
-        """Whether something is fed back: sparse rows store (1 - beta) e."""
+        """Whether a part is fed back: sparse rows store (1 - beta) e."""
         return self.beta < 1.0
 
     def domain(self) -> None:

@@ -93,7 +93,7 @@ def mem_sgd(
             shift > 1.0 and shift >= least,
             "shift",
             shift,
-            f"{allowed}: Mem-SGD's theorem asks {CONDITION}, {known}, here with d/k = {d / k:g}",
+            f"{allowed}: Mem-SGD's theorem requires {CONDITION}, {known}, here with d/k = {d / k:g}",
         )
     chosen = {"step": InverseTime(8.0, mu, shift), "feedback": ErrorFeedback(), "average": "quadratic"}
     return ParallelSGD(compressor, **(chosen | options))

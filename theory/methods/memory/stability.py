@@ -46,7 +46,7 @@ class BiasedErrorCompressorWarning(UserWarning):
 
 
 class Frontier(NamedTuple):
-    """Kappa, its terms, and what would bring it below 1."""
+    """Kappa, its terms, and changes that would bring it below 1."""
 
     kappa: float
     because: str
@@ -64,7 +64,7 @@ def warn_if_unstable(feedback: Any, compressor: Any, d: int) -> None:
     if held is not None and _biased(held, d):
         warnings.warn(
             f"{type(feedback).__name__}: the error compressor {type(held).__name__} is biased; the known results for "
-            "this rule (theory.bounds.conef and its neighbours) need an unbiased one, such as Natural(), "
+            "this rule (theory.bounds.conef and related bounds) need an unbiased one, such as Natural(), "
             "Bucketed(QSGD(s=15), 64) or CountSketch(...)",
             BiasedErrorCompressorWarning,
             stacklevel=level,
@@ -178,7 +178,7 @@ def _allowed(error_compressor: Any, theta: float, residual: float, d: int) -> st
     return f"{text}, which is a width of {width} or more" if width <= d else f"{text}, which no sketch of this hash has"
 
 
-# --- How far a message is from the vector it was made of -------------------------------------------------------------
+# --- The error of a message ------------------------------------------------------------------------------------------
 
 
 @operation(kind=OTHER)

@@ -1,6 +1,6 @@
 """Kernels of robust means: the messages of n workers are the first n rows of ``sent``, which may be overwritten.
 
-What is made besides is as long as the number of workers, or its square: nothing of the size of all messages.  Sums and
+Other arrays have the length of the number of workers, or its square; none has the size of all messages.  Sums and
 squares are taken in double precision, whatever the precision of the rows.
 """
 

@@ -4,7 +4,7 @@ With local steps each worker's copy of x differs from x only where its rows have
 scale z.  At an exchange all z become x: updates of x are applied to every z, and the coordinates touched by a worker's
 steps are reset.
 
-What is compressed are the entries of a gradient, or a memory, each plus a multiple of x.
+The compressed vector is a gradient with few entries, or a memory, in each case plus a multiple of x.
 
 * `GradientRows`, discarded when sent: the entries of a batch's gradient, in order, plus h x.
 * `MemoryRows`: m = c + h x with one number h, because the l2 term adds the same multiple of x in every coordinate.
@@ -276,7 +276,7 @@ class ReadMemory(NamedTuple):
             out[j] = b.factor * entry(m, j)
 
 
-# --- a batch's gradient, forgotten when sent --------------------------------------------------------------------------
+# --- a batch's gradient, discarded when sent --------------------------------------------------------------------------
 
 
 class Touched(NamedTuple):

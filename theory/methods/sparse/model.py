@@ -1,7 +1,7 @@
 """x on sparse rows, and the choice of runs that have it.
 
-Runs with sparse rows are those whose steps need only the coordinates of rows and messages.  There x = scale v, so that
-multiplying it by (1 - gamma l2) changes one number.  The weighted sum of all iterates is coefficient v - u, where u
+A run has sparse rows if its steps need only the coordinates of rows and messages.  Then x = scale v, so that
+multiplying x by (1 - gamma l2) changes one number.  The weighted sum of all iterates is coefficient v - u, where u
 changes only where v does.
 """
 
@@ -31,7 +31,7 @@ class SparseRows(NamedTuple):
     Attributes
     ----------
     memory, moving, local : bool
-        Whether the workers keep memories, the model has a velocity, the workers take steps by themselves.
+        Whether the workers have memories, the model has a velocity, and the workers take local steps.
     ranked, bounded : bool
         Whether the largest entries are searched for, and x is projected onto a ball.
     longest, gradient : int
@@ -62,13 +62,13 @@ def sends_entries(compressor: Any) -> bool:
 def sparse_rows(method: Any, problem: Any, batch: int) -> SparseRows | None:
     """The sparse rows that a settled method needs on a problem; None if a step needs all coordinates.
 
-    The method and its parts say ``sparse_rows = True`` if their functions work on them.
+    The method and its parts state ``sparse_rows = True`` if their functions work on sparse rows.
     """
     A, c, touched = getattr(problem, "A", None), method.compressor, support(problem)
     if not isinstance(A, CSR) or not _works(method) or not sends_entries(c) or touched == "all":
         return None
     memory, moving = has_memory(method.feedback), bool(_state(method.server))
-    whole = method.compress == "full" and regularization(problem) != 0.0  # l2 x, too, is compressed
+    whole = method.compress == "full" and regularization(problem) != 0.0  # l2 x is also compressed
     if isinstance(c, Identity) and (memory or whole):
         return None
     if moving and not is_slope_times_row(problem):

@@ -36,7 +36,7 @@ def _largest_of(c, part, x, begin, end):
 def reaches(top, first, threshold):
     """Whether one of a group of bounds reaches the threshold.
 
-    NaN does, here and below, hence the negated comparisons: a search in a diverged memory must end, too.
+    NaN does, here and below, hence the negated comparisons: a search in a diverged memory must also end.
     """
     some = False
     for b in range(first, first + GROUP):

@@ -1,9 +1,9 @@
 """x and its velocity v on sparse rows: both are combinations of two vectors a and b.
 
 A step of momentum multiplies the matrix of the combinations, x = xa a + xb b and v = va a + vb b, which is four
-numbers; only messages change a and b.  The contribution of b to v falls like the power of the momentum, so when the
-matrix becomes ill-conditioned, a and b are chosen again: a = x + kappa v, which momentum alone does not move, and b =
-v.  The weighted sum of all iterates is na a + nb b - u.
+numbers; only messages change a and b.  The contribution of b to v decreases like a power of the momentum.  When the
+matrix becomes ill-conditioned, a and b are therefore chosen again: a = x + kappa v, which momentum alone does not move,
+and b = v.  The weighted sum of all iterates is na a + nb b - u.
 """
 
 from __future__ import annotations

@@ -401,8 +401,8 @@ def report(rows, kept, variances, sizes: dict, options: Options) -> Study:
         f"top-k send {100 * options.share:g} % of all coordinates. Adam and LAMB take the mean of the messages for the "
         "gradient, with the usual constants; an error memory is in units of the gradient. A sketch is that of the "
         f"authors' released code, with a fixed hash and beta {AUTHORS:g} (the talk says only “count sketch”); the "
-        "sketch feeds back a tenth of its memory in a step, error feedback all of it: which of the two helps was not "
-        "measured. Half precision (of the memory alone) stands in for the talk's mixed precision. 1-bit Adam takes "
+        "sketch feeds back a tenth of its memory in a step, error feedback all of it: the effects of the two were not"
+        " separated. Half precision (of the memory only) replaces the talk's mixed precision. 1-bit Adam takes "
         f"{100 * options.warmup:g} % of the steps in full precision (its paper's share, quoted from memory), which its "
         "bits include, and then sends signs with memories on both ways; its moments are not corrected for their "
         "start, as in the released code, so that its steps are longer than Adam's. Its frozen variances are shown "
@@ -411,7 +411,7 @@ def report(rows, kept, variances, sizes: dict, options: Options) -> Study:
         "round and in the whole run; what it receives is not counted. Memory is what a worker stores between rounds, "
         "server the moments; both are counted by the runs. A worker's gigabytes are `bounds.zero_memory` with these "
         "bytes and a copy of the parameters in single precision; for 1-bit Adam the ZeRO stages are left out, as its "
-        "workers need the whole first moment. The talk pretrains BERT, for which this network only stands in."
+        "workers need the whole first moment. The talk pretrains BERT; this network is only a substitute."
     )
     title = "A network with Adam, 1-bit Adam and LAMB"
     alt = (

@@ -221,7 +221,7 @@ def report(curves, problem: Problem, options: Options) -> Study:
         " best in its bound f(0)/(gamma T) + L gamma sigma^2/(2 N), with the sigma^2 of the start, which need not"
         " bound that of other points; local SGD has the H of N^(3/4) T^(3/4) rounds and the same step, though its"
         " own bound has a further term for the drift of the workers; the fixed batch is sqrt(T/N), with"
-        " the step 1/L. What is shown is the mean of ||grad f||^2 over the iterates so far, without the last"
+        " the step 1/L. Tables and figure show the mean of ||grad f||^2 over the iterates so far, without the last"
         f" (Catalyst: over the outer steps), means over {options.seeds} seed{'s' if options.seeds > 1 else ''}, ± the"
         " 95 % interval."
     )

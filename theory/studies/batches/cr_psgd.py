@@ -243,11 +243,11 @@ def report(curves, sizes: dict, options: Options) -> Study:
         f"Logistic regression on N = {options.workers} workers that share the rows, T = {options.samples:,} gradients"
         f" for each. The talk gives neither data nor constants; here: {' and '.join(chosen)}, l2 being the loss's L"
         f" over {options.condition:g}; the synthetic rows are Gaussian, their labels those of a linear model, one in"
-        " ten turned round. CR-PSGD has the step 1/L and the growth rho that is best by the theorem with mu = l2, so"
-        " that T lasts for about (2 L/mu) log(1 + mu T/(2 L)) rounds; parallel SGD with B = 1 and local SGD have the"
-        " steps 2/(mu (2 L/mu + t)), and with them local SGD is not what its theorem is about; Stich's local SGD has"
-        " the theorem's 4/(mu (a + t)), a = max(16 L/mu, H), and the average with weights (a + t)^2. Fixed batches have"
-        " as many rounds as CR-PSGD. f is taken at the last iterate (Stich: at the average), means over"
+        " ten with the opposite sign. CR-PSGD has the step 1/L and the growth rho that is best by the theorem with"
+        " mu = l2, so that T lasts for about (2 L/mu) log(1 + mu T/(2 L)) rounds; parallel SGD with B = 1 and local"
+        " SGD have the steps 2/(mu (2 L/mu + t)), with which the theorem on local SGD does not hold; Stich's local SGD"
+        " has the theorem's 4/(mu (a + t)), a = max(16 L/mu, H), and the average with weights (a + t)^2. Fixed batches"
+        " have as many rounds as CR-PSGD. f is taken at the last iterate (Stich: at the average), means over"
         f" {options.seeds} seed{'s' if options.seeds > 1 else ''}, ± the 95 % interval; a verdict on f - f*, or on"
         " the rounds to it, is on the typical seed, by the median of the differences at equal seeds."
     )
@@ -255,7 +255,7 @@ def report(curves, sizes: dict, options: Options) -> Study:
     alt = (
         "f - f* on logarithmic axes, a row of panels for each data set: against the gradients of a worker,"
         " and against rounds, for parallel SGD with batches of one and with fixed batches, local SGD, and CR-PSGD;"
-        " right: rounds against the number of workers, for the same gradients of a worker and for the same of all"
+        " right: rounds against the number of workers, for the same number of gradients of a worker, and of all workers"
     )
     right = draw_rounds(options, False), draw_rounds(options, True)
     draw = partial(draw_curves, curves, r"$f-f^*$", *right)

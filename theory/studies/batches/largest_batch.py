@@ -632,8 +632,8 @@ def _speeds(axes, speeds, look_of) -> None:
 def report(thresholds, points, speeds, mechanisms, options: Options, left) -> Study:
     """The study of these batches; ``left`` are the names of missing files."""
     setting = (
-        "Logistic regression with l2 = 1/n; rows of norm 1 (columns over their largest magnitude before, where they "
-        "have another); a fifth of the rows is held out. Serial SGD has the constant step gamma, a power of two over "
+        "Logistic regression with l2 = 1/n; rows of norm 1 (otherwise columns are first divided by their largest"
+        " magnitude); a fifth of the rows is held out. Serial SGD has the constant step gamma, a power of two over "
         "L_max, that leaves the least f after T gradients. A batch has the same gamma for each of its gradients, which "
         "in the package's terms, where a batch is averaged, is the step size B gamma; all evaluate T gradients, drawn "
         "with replacement. r copies of a part of the rows: drawn with replacement, they differ from the part alone "
@@ -641,8 +641,8 @@ def report(thresholds, points, speeds, mechanisms, options: Options, left) -> St
         f"at most {options.factor:g} times that of serial SGD for the typical seed (medians of the ratios); measured "
         f"is the largest power of two up to which all are, with what the {100 * LEVEL:g} % intervals of medians leave "
         "open in brackets. "
-        f"Predicted is B_D + 1 (delta = 1), B_D the least at {LOOKS + 1} places on the way of serial SGD; beside it, "
-        "with sum M^2 over sum ||grad f||^2 at these places, and 2/(gamma L), beyond which a step is too long for the "
+        f"Predicted is B_D + 1 (delta = 1), B_D the least at {LOOKS + 1} points along serial SGD; beside it, "
+        "with sum M^2 over sum ||grad f||^2 at these points, and 2/(gamma L), beyond which a step is too long for the "
         "largest curvature that f can have. "
         "The rounds of the speed-ups are those until f - f* is at most "
         f"{options.goal:g} (f(0) - f*), with a step chosen for each batch, by other seeds. Mechanisms: the same with "

@@ -507,9 +507,9 @@ def report(runs, times, coded, shapes, options: Options) -> Study:
         "vectors, keep a memory) are measured on one core of this machine. The network is a model with assumed "
         f"numbers ({assumed}; 4 Gbyte a second of additions): dense full precision is reduced, by "
         "the fastest of ring, tree, recursive doubling and Rabenseifner's algorithm, the others are gathered by "
-        "recursive doubling; nothing overlaps, nobody is late. The last column is full precision on one worker that "
-        "sends nothing, against the plain method on all of them. Quantizers have buckets of 512, TernGrad and the sign "
-        "the whole vector. The dense rows are synthetic, of the shape of epsilon."
+        "recursive doubling; there is no overlap, and there are no stragglers. The last column is full precision on"
+        " one worker that sends nothing, against the plain method on all of them. Quantizers have buckets of 512,"
+        " TernGrad and the sign the whole vector. The dense rows are synthetic, of the shape of epsilon."
     )
     title = "How to choose a method"
     measured = {"runs": runs, "times": times}

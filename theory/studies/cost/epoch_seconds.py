@@ -220,8 +220,8 @@ def report(epochs, name: str, n: int, d: int, ranks: int = 1) -> Study:
         f"momentum {MOMENTUM:g}, buckets of {BUCKET:,} coordinates ({SIGNS} for signs; with two scales, entries below "
         "0 become their mean, the others theirs, the quantizer of 1-bit SGD), one epoch of all workers "
         f"together, {TURNS} of each method in turn: medians of the parts, and of all the mean ± its 95 % interval. A "
-        "row of RCV1 has 76 non-zeros, so that a gradient costs next to nothing "
-        "and a network's share is far larger than in the paper, whose gradients take a GPU's time. With more ranks "
+        "row of RCV1 has 76 non-zeros, so a gradient takes almost no time and a network's share is far larger than in"
+        " the paper, whose gradients take a GPU's time. With more ranks "
         "than processors (oversubscribed) no order of times is claimed. bits: payload per coordinate and message; "
         "model: alpha, beta and gamma as calibrated on the same ranks just before."
     )

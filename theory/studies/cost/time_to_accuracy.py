@@ -514,9 +514,9 @@ def report(rows, coding: dict, options: Options, name: str, n: int, d: int) -> S
         "row's gradient and those of coding (encode once, decode the messages of all; seconds a coordinate of a long "
         "vector) are measured on one core of this machine; with one worker nothing is coded and nothing sent. The "
         "exchange is a model, alpha + beta m for a message of m bytes and gamma for additions, with assumed numbers "
-        f"({assumed}; 4 Gbyte a second of additions): full precision is reduced, the others are gathered. Nothing "
-        f"overlaps, nobody is late. Beyond {most} workers the steps are extrapolated by a + b/(N B), the form that the "
-        "theory of averaged gradients has."
+        f"({assumed}; 4 Gbyte a second of additions): full precision is reduced, the others are gathered. There is no"
+        f" overlap, and there are no stragglers. Beyond {most} workers the steps are extrapolated by a + b/(N B), the"
+        " form that the theory of averaged gradients has."
     )
     title = "Why is distributed SGD slow?"
     said = statements(rows, times, speed, n, options)

@@ -200,7 +200,7 @@ def statements(rows) -> list[Statement]:
     many = SpeedUp(math.nan, MOST * most, MOST * most)
     for problem in dict.fromkeys(row.problem for row in rows):
         mine = {row.method: gain[problem, row.method, most] for row in rows if row.problem == problem}
-        numbers = ", ".join("{} {:.2f} by the wall ({:.2f})".format(name, *up.told) for name, up in mine.items())
+        numbers = ", ".join("{} {:.2f} by wall-clock time ({:.2f})".format(name, *up.told) for name, up in mine.items())
         figure = f"mem-sgd/figure-4-{'rcv1' if problem.startswith('rcv1') else 'epsilon'}-multicore"
         for id, text, names, limit, about in (
             (
@@ -290,15 +290,16 @@ def report(rows, options: Options, processors: int | None, load: float | None) -
         "Parallel-Mem-SGD (Algorithm 2) and plain lock-free SGD, the experiment of Figure 4 in Stich, Cordonnier and "
         "Jaggi (2018): threads that share x without locks, one row a step, steps gamma/(1 + gamma l2 t) with gamma = "
         f"{options.gamma:g}, l2 = 1/n and t counted over all threads, {options.epochs} passes in all, x_0 = 0, "
-        f"{processors} processors{_load(load)}. Seconds are for a million steps of all threads together, by the "
-        f"wall and on all processors, the mean of {options.repeats} runs in which the numbers of threads take turns, ± "
-        "its 95 % interval; everything else is the median of as many runs, or of their ratios. "
-        f"The stop loss is f* + {options.goal:g} (f(0) - f*), first reached after so many seconds by the wall and "
-        f"rows of all threads; f is looked at {options.points} times a pass, off the clock, and between two looks "
-        "log(f - f*) is taken as linear. f - f* is that of the end. Statements are judged by the wall. Processor time "
-        "leaves out what a busy machine gives to others, but also what threads wait for each other: two that queue at "
-        "a lock come to a ratio near 2 by it, and do not get more done than one. A statement is undecided where the "
-        "two clocks disagree. With more than one thread a run cannot be repeated bit for bit. "
+        f"{processors} processors{_load(load)}. Seconds are for a million steps of all threads together, in"
+        f" wall-clock time and in processor time, the mean of {options.repeats} runs in which the numbers of threads"
+        " take turns, ± its 95 % interval; everything else is the median of as many runs, or of their ratios. "
+        f"The stop loss is f* + {options.goal:g} (f(0) - f*), first reached after so many seconds in wall-clock time"
+        f" and rows of all threads; f is evaluated {options.points} times a pass, outside the measured time, and"
+        f" log(f - f*) is interpolated linearly. f - f* is that of the end. Statements are judged by wall-clock time."
+        f" Processor time excludes the time that a busy machine gives to other processes, but also the time that"
+        f" threads wait for each other: two threads that queue at a lock have a ratio near 2, although they do no"
+        " more work than one. A statement is undecided where the two clocks disagree. With more than one thread a run"
+        " cannot be repeated bit for bit. "
         "For Figure 4 the authors stored results from which 15.0, 18.4 and 16.1 follow (SGD, rand-10, top-10, epsilon) "
         "and 13.4, 16.2 and 18.3 (SGD, rand-50, top-50, RCV1): median times to their own stop loss with 24 cores, "
         "against the best run with one core. That is another quantity than steps a second, and also than the time to "
@@ -306,8 +307,8 @@ def report(rows, options: Options, processors: int | None, load: float | None) -
     )
     title = "Threads that share x"
     alt = (
-        "Speed-up in steps a second by the wall against threads for SGD, rand-k and top-k, on RCV1 and on a dense "
-        "problem; dashed, the ratio by processor time; dotted, the ideal"
+        "Speed-up in steps a second by wall-clock time against threads for SGD, rand-k and top-k, on RCV1 and on a "
+        "dense problem; dashed, the ratio by processor time; dotted, the ideal"
     )
     tables = [Table("A million steps, and the time to the stop loss", head, cells)]
     return Study("lock-free", title, setting, {"speeds": rows}, tables, statements(rows), lambda: draw(rows), alt)

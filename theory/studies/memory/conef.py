@@ -372,8 +372,8 @@ def report(rows, swept, chosen, size: Size, options: Options) -> Study:
         f"sketch of the authors' code, with their beta = {AUTHORS:g} and with the beta that forgets fastest without "
         "gradients; theory is then "
         '(1 - beta) E K^2/E K < 2, K of a bucket\'s coordinates being sent. "Levels": QSGD in buckets of '
-        f"{BUCKET}. kappa = (1 + theta)(1 - k/d) with the worst-case theta. Seconds, by the clock and rough, are "
-        "those of one run with all workers in one process; saved is relative to EFSGD's float32 memory."
+        f"{BUCKET}. kappa = (1 + theta)(1 - k/d) with the worst-case theta. Seconds are rough wall-clock times of one"
+        f" run with all workers in one process; saved is relative to EFSGD's float32 memory."
     )
     if swept:
         setting += (

@@ -288,9 +288,9 @@ def report(rows, reached: dict, options: Options) -> Study:
         f"random blocks of {100 * options.share:.3g} % of d, Nesterov momentum {MOMENTUM:g}, {options.steps} rounds; "
         "step sizes in multiples of (1 - momentum)/L. The memory is one fixed linear sketch with independent buckets "
         f"and signs, {options.seeds} hashes and seeds for each entry. Sketches of 1/{options.parts}, "
-        f"2/{options.parts}, ... of d counters are searched by bisection, which takes it for granted that a larger one "
-        'is no worse. "Bounded": with no seed does the run diverge, and f at the end is at most f at the start, in '
-        f'the mean. "Converged": f falls by at least {100 * options.decrease:.3g} % of what it does with error '
+        f"2/{options.parts}, ... of d counters are searched by bisection, which assumes that a larger one "
+        'is no worse. "Bounded": the run diverges with no seed, and f at the end is at most f at the start, in '
+        f'the mean. "Converged": f falls by at least {100 * options.decrease:.3g} % of its decrease with error '
         f'feedback (whose f ends at this share of its start: {far}). "Forgets": the '
         "smallest with which these hashes are all "
         "stable without gradients, (1 - beta) E K^2/E K < 2 in every bucket, K of whose coordinates are in a block. "

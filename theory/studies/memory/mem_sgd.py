@@ -565,8 +565,8 @@ def _setting(size: Size, options: Options, least: float) -> str:
     third = (
         f" Figure 3: steps gamma0/(1 + gamma0 l2 t) and the plain mean; of {rates} each "
         "method has the gamma0 with the lowest f after one epoch of another run, and keeps it for all "
-        f"{options.long_epochs} epochs: on so coarse a grid another one may be better at the end, and orders that are "
-        "close may come from the choice of gamma0. QSGD has s = 2^bits levels of the "
+        f"{options.long_epochs} epochs: on so coarse a grid another one may be better at the end, and close results"
+        f" may be due to the choice of gamma0. QSGD has s = 2^bits levels of the "
         "norm of the whole vector, Elias codes and no memory."
     )
     counted = (

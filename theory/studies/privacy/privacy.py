@@ -165,9 +165,9 @@ def report(rows: list, source: str, options: Any) -> Study:
         f"Logistic regression (l2 = {L2:g}) on the {options.features} most frequent words of {options.rows:,} documents"
         f" of {source}, three quarters of them among {options.clients} clients, the others for the accuracy. Every"
         f" client sends in each round the gradient of its rows, clipped to {options.clip:g}, with normal noise in each"
-        f" entry, whose deviation, in units of that, is the least for which the whole run is (epsilon, {DELTA:g})-"
-        f"private, of clients; then it is coded. The step is the best of {list(STEPS)}/L by a seed of its own (which"
-        f" looks at the accuracy, and is not accounted for); {options.seeds} seeds."
+        f" entry; its deviation, in units of this norm, is the least for which the whole run is (epsilon, {DELTA:g})-"
+        f"private with respect to clients; then it is coded. The step is the best of {list(STEPS)}/L by another seed"
+        f" (which uses the accuracy, and is not accounted for); {options.seeds} seeds."
     )
 
     def draw() -> Any:

@@ -326,11 +326,11 @@ def report(rows, spectrum, sizes: dict, options: Options) -> Study:
         f"loss (the majority vote, which has no momentum, a fiftieth of one of them), {networks.rule_text(options)} "
         f"Quantizers have buckets of {options.bucket}; QSGDinf scales by the largest entry. PowerSGD and ATOMO "
         "compress each layer as a matrix; “2 triplets” are two singular triplets of each layer on average. Random "
-        "blocks and top-k send a share of all coordinates. rbSGD sends a random block and has no memory, EFSGD keeps "
-        "the error, ConEF keeps it compressed, iConEF-v2 in two parts; beta is the share of the memory that is not "
+        "blocks and top-k send a share of all coordinates. rbSGD sends a random block and has no memory, EFSGD stores"
+        " the error, ConEF stores it compressed, iConEF-v2 in two parts; beta is the share of the memory that is not "
         "fed back. Bits a coordinate and payload are what one worker sends, in a round and in the whole run; what it "
         "receives is not counted. Memory is what a worker stores between rounds. The talks and papers train deep "
-        "networks on images and text, which this one only stands in for."
+        "networks on images and text, for which this one is only a substitute."
     )
     title = "A network with every family of compressors"
     if len(options.momenta) > 1:

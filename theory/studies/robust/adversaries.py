@@ -245,7 +245,7 @@ def report(rows: list, options: Any) -> Study:
         f" the {options.features} most frequent words of {options.rows:,} documents (RCV1 or its twin), and softmax on"
         f" digits, l2 = {L2:g}. Data are alike (rows at random) or differ (labels by a Dirichlet distribution with"
         f" alpha = {ALPHA:g}). Accuracy on a quarter of the rows, which no worker has; mean over {options.seeds} seeds,"
-        " of the attack that leaves least: "
+        " for the attack with the lowest accuracy: "
         + ", ".join(f"{name} ({attack})" for name, attack in ATTACKS.items())
         + ". Servers know how many are hostile; a run that diverged has the accuracy 0."
     )
