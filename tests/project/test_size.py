@@ -9,8 +9,8 @@ from pathlib import Path
 from conftest import ROOT
 
 BUDGETS = {  # code lines: no docstrings, comments and blank lines; what is measured, rounded up
-    "theory": 58_560,
-    "theory/bounds": 3_800,
+    "theory": 58_590,
+    "theory/bounds": 3_830,
     "theory/claims": 14_780,
     "theory/cluster": 4_630,
     "theory/compressors": 4_690,
@@ -25,7 +25,7 @@ BUDGETS = {  # code lines: no docstrings, comments and blank lines; what is meas
     "theory/studies": 8_230,
     "theory/wire": 1_330,
     "theory/worst": 950,
-    "tests": 26_370,
+    "tests": 26_380,
     "benchmarks": 2_340,
 }
 
