@@ -132,7 +132,7 @@ def measured(claim: Claim, *, seed: int = 0, quick: bool = False, data: Any = No
 
 def _until_caught(yielded: Any, truth: Attempt) -> Iterator[Any]:
     """What a mutant yields, up to the check that catches it: the others would change nothing."""
-    level = max((check.interval.level for check in truth.checks if check.interval.samples), default=LEVEL)
+    level = 1.0 - (1.0 - LEVEL) / (len(EFFORTS) * len(truth.checks))  # at least that at which it is judged
     checks: list[Check] = []
     for one in yielded:
         yield one
@@ -238,7 +238,8 @@ def write_records(path: Any, records: Iterable[ClaimRecord], known: Iterable[str
     old = read_records(path)
     for record in records:
         before = old.get(record.id)
-        if before is None or not same_software(before) or differences(before, record):
+        words = before and before.truth.note == record.truth.note
+        if before is None or not words or not same_software(before) or differences(before, record):
             old[record.id] = record
     write_whole(Path(path), "".join(f"{to_line(old[id])}\n" for id in sorted(set(known) & set(old))))
 
