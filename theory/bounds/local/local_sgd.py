@@ -361,8 +361,8 @@ def outer_rate(mu: float, lipschitz: float, step: float, local_steps: int, outer
     (0.5, 0.75)
     """
     low, high = _gains(mu, lipschitz, step, local_steps)
-    gamma = 2.0 / (low + high) if outer is None else outer
-    return max(abs(1.0 - gamma * low), abs(1.0 - gamma * high))
+    outer = 2.0 / (low + high) if outer is None else outer
+    return max(abs(1.0 - outer * low), abs(1.0 - outer * high))
 
 
 @formula("lipschitz >= mu", "0 < step <= 1 / lipschitz")
