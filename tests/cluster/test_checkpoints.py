@@ -417,7 +417,7 @@ def test_where_nothing_can_be_written_the_run_goes_on(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (150, limits[1]))  # bytes in a file: as on a full disk
-        with pytest.warns(UserWarning, match="no checkpoint after 20 rounds: .*File too large.*the run goes on"):
+        with pytest.warns(UserWarning, match="no checkpoint after 20 rounds: .*File too large.*the run continues"):
             found = small(checkpoint=tmp_path, resume=tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -103,7 +103,7 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path):
 def test_no_fragment_is_empty():
     """Seven coordinates in five fragments of ceil(7/5) = 2: the fifth would have none."""
     method = th.StreamingDiLoCo(step=th.Constant(STEP), fragments=5, shards="contiguous")
-    with pytest.raises(ValueError, match="fragments: got 5, .* none, of 2 coordinates, is empty"):
+    with pytest.raises(ValueError, match="fragments: got 5, .* no fragment of 2 coordinates is empty"):
         th.run(method, PROBLEM, workers=WORKERS, steps=1)
 
 

@@ -24,11 +24,11 @@ def __getattr__(name: str) -> Any:
     import difflib
     from importlib import import_module
 
-    if name == "__all__" or not name.startswith("__"):
+    if "__all__" not in globals() and (name == "__all__" or not name.startswith("__")):
         formulas = import_module(f"{__name__}.formulas")
         globals().update({each: getattr(formulas, each) for each in formulas.__all__}, __all__=formulas.__all__)
-        if name in globals():
-            return globals()[name]
+    if name in globals():
+        return globals()[name]
     near = difflib.get_close_matches(name, globals().get("__all__", ()), n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

@@ -34,7 +34,7 @@ class Mean(NamedTuple):
     """
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to x - gamma mean Q; the l2 term, if it is not in Q, multiplies x by 1 - gamma l2 first."""
+        """Move x to x - eta mean Q; the l2 term, if it is not in Q, multiplies x by 1 - eta l2 first."""
         run.scale(run.x, 1.0 - run.eta * run.local_l2)  # x = (1 - eta l2) x
         run.add(run.x, received, scale=-run.eta_received)  # x = x - eta mean Q
 
@@ -70,7 +70,7 @@ class Momentum(NamedTuple):
         require(0.0 < self.beta < 1.0, "beta", self.beta, "a number above 0 and below 1")
 
     def update(self, run: Run, received: Messages, rate: float = 1.0) -> None:
-        """Set u = beta u + mean Q, and move x to x - gamma u, or with look-ahead to x - gamma (mean Q + beta u)."""
+        """Set u = beta u + mean Q, and move x to x - eta u, or with look-ahead to x - eta (mean Q + beta u)."""
         u, eta = run.vector("velocity"), rate * run.eta_received
         l2 = run.eta_sent * run.local_l2  # 0, unless the l2 term is not in Q
         run.add(u, received, keep=self.beta)  # u = beta u + mean Q
@@ -147,7 +147,7 @@ class Majority(NamedTuple):
     """
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to x - gamma sign(mean Q); the l2 term, if it is not in Q, multiplies x by 1 - gamma l2 first."""
+        """Move x to x - eta sign(mean Q); the l2 term, if it is not in Q, multiplies x by 1 - eta l2 first."""
         v = run.vector("vote")
         run.scale(run.x, 1.0 - run.eta * run.local_l2)  # x = (1 - eta l2) x
         run.set(v, received, scale=-1.0)  # v = -mean Q

@@ -113,8 +113,8 @@ class ParallelSGD(NamedTuple):
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once.
 
-        With a memory e the step size is applied before compression: ``eta_sent`` is gamma, ``eta_received`` 1.  Without
-        one e = 0, and it is applied to the mean: ``eta_sent`` is 1, ``eta_received`` gamma.
+        With a memory e the step size is applied before compression: ``eta_sent`` is eta, ``eta_received`` 1.  Without
+        one e = 0, and it is applied to the mean: ``eta_sent`` is 1, ``eta_received`` eta.
         """
         p = self.feedback.load(run)  # p = e
         run.add_gradient(p, at=run.x, scale=run.eta_sent)  # p = e + eta g

@@ -225,7 +225,7 @@ class SaturatingQuadratic(DrawnFields):
     def steepest(self) -> float:
         """The largest squared norm of grad f: (27/256) sum_j h_j^2, where every u_j^2 = 1/3.
 
-        ``steepest + noise`` is the largest second moment of a stochastic gradient, the G^2 of theorems.
+        ``steepest + noise`` is the largest second moment of a stochastic gradient, the M^2 of theorems.
         """
         return 27.0 / 256.0 * float(np.sum(np.square(self.diagonal, dtype=np.float64)))
 

@@ -347,7 +347,8 @@ def outer_rate(mu: float, lipschitz: float, step: float, local_steps: int, outer
 
     Title: The best outer step of local gradient descent.
     Setting: as `outer_step`.
-    Statement: The factor is max(|1 - gamma_s q(mu)|, |1 - gamma_s q(L)|), for gamma_s* (q(L) - q(mu))/(q(L) + q(mu)).
+    Statement: The factor is max(|1 - gamma_s q(mu)|, |1 - gamma_s q(L)|). With the step gamma_s* it is (q(L) -
+    q(mu))/(q(L) + q(mu)).
     Kind: identity (in the limit of many rounds, for every start with a component in the slowest direction).
     Latex: \gamma_s^*=\frac2{q(\mu)+q(L)},\quad\rho^*=\frac{q(L)-q(\mu)}{q(L)+q(\mu)},\quad
     q(\lambda)=1-(1-\gamma\lambda)^H
@@ -361,8 +362,8 @@ def outer_rate(mu: float, lipschitz: float, step: float, local_steps: int, outer
     (0.5, 0.75)
     """
     low, high = _gains(mu, lipschitz, step, local_steps)
-    gamma = 2.0 / (low + high) if outer is None else outer
-    return max(abs(1.0 - gamma * low), abs(1.0 - gamma * high))
+    outer = 2.0 / (low + high) if outer is None else outer
+    return max(abs(1.0 - outer * low), abs(1.0 - outer * high))
 
 
 @formula("lipschitz >= mu", "0 < step <= 1 / lipschitz")

@@ -344,21 +344,19 @@ def ef_sgd_convex(
 
     Setting: f is convex, E g_t is a subgradient at x_t, E||g_t||^2 <= M^2, a contraction delta, constant step size
     gamma; xbar is the mean of x_0, ..., x_{T-1}.
-    Kind: upper.
-    Source: [karimireddy2019error], the theorem for convex functions.
+    Statement (sharp): E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma M^2 (1/2 + m) with m = q/(1 - q), q = sqrt(1
+    - delta). With the best step size this is D M sqrt((1 + 2 m)/T).
+    Latex (sharp): \mathbb{E}f(\bar x)-f^*\le\frac{\|x_0-x^*\|^2}{2\gamma T}+\gamma M^2\Big(\frac12+\frac{q}{1-q}\Big)
+    Attained (sharp): for delta = 1 by |x| from x_0 = gamma T; for every delta by C(v) = (1 - q) v there, except in the
+    first steps
+    Proof (sharp): The proof for SGD, applied at x - e; f(x_t) - f* <= <g, x_t - x*> = <g, x_t - e_t - x*> + <g, e_t>,
+    and ||e|| <= gamma M m.
+    Source (sharp): derived; sharpens [karimireddy2019error], the theorem on convex functions.
 
     Statement (paper): E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma M^2 (1/2 + m) with m = 2 sqrt(1 -
-    delta)/delta. With the best step size this is D M sqrt((1 + 2 m)/T).
-    Latex (paper): \mathbb{E}f(\bar x)-f^*\le\frac{\|x_0-x^*\|^2}{2\gamma T}+\gamma M^2\Big(\frac12+\frac{q}{1-q}\Big)
-    Attained (paper): for delta = 1 by |x| from x_0 = gamma T; for every delta by C(v) = (1 - q) v there, except in the
-    first steps
-    Proof (paper): The proof for SGD, applied at x - e; f(x_t) - f* <= <g, x_t - x*> = <g, x_t - e_t - x*> + <g, e_t>,
-    and ||e|| <= gamma M m.
-    Source (paper): derived; sharpens [karimireddy2019error], the theorem on convex functions.
-
-    Statement (sharp): E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma M^2 (1/2 + m) with m = q/(1 - q), q = sqrt(1
-    - delta).
-    Source (sharp): derived, by the sharp form of ``memory_error``.
+    delta)/delta.
+    Kind (paper): upper.
+    Source (paper): [karimireddy2019error], the theorem on convex functions.
 
     Title (fixes.kink): With a memory, sign descent converges at a kink.
     Statement (fixes.kink): For f(x) = e |x1 + x2| + |x1 - x2| from (1, 1), where sign descent keeps f >= 2 e forever,
@@ -368,7 +366,7 @@ def ef_sgd_convex(
     Proof (fixes.kink): ef.convex with sign.contraction in two dimensions.
     Source (fixes.kink): [karimireddy2019error], Counterexample 2 and the theorem on convex functions.
 
-    Kind (paper, fixes.kink): tight.
+    Kind (sharp, fixes.kink): tight.
 
     step (float, optional): gamma, above 0; :func:`ef_sgd_convex_step` by default.
     memory ({"paper", "sharp"}):

@@ -278,8 +278,8 @@ def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment:
     (t + 1)^2 gamma_t^2/2; it telescopes.
     Source (simple): [karimi2016linear], Theorem 4; the first form is the sum in its proof.
 
-    Statement (sharp): E f(x_T) - f* <= (L C^2/(8 mu^2 T^2)) sum_{t < T} ((2t + 1)/(t + 1))^2.
-    Attained (sharp): an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = C^2 at every t. The simple form is
+    Statement (sharp): E f(x_T) - f* <= (L M^2/(8 mu^2 T^2)) sum_{t < T} ((2t + 1)/(t + 1))^2.
+    Attained (sharp): an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = M^2 at every t. The simple form is
     larger by a factor that tends to 1.
     Source (sharp): the sum in the proof of [karimi2016linear], Theorem 4.
 

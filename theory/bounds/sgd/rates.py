@@ -299,8 +299,8 @@ def sgd_smooth_convex_with_step(
     >>> sgd_smooth_convex_with_step(2, lipschitz=1.0, step=0.5, variance=3.0, distance=4.0)  # h = 1
     3.5
     """
-    gamma = step / (1.0 - step * lipschitz)
-    return distance / (2.0 * step * steps) + gamma * variance / 2.0
+    h = step / (1.0 - step * lipschitz)
+    return distance / (2.0 * step * steps) + h * variance / 2.0
 
 
 @formula("form in ('sharp', 'paper', 'printed')", "variance > 0", "distance > 0")

@@ -251,7 +251,7 @@ def improved(version: int, width: int, hash: int = BALANCED) -> ImprovedContract
     },
 )
 def _(context):
-    squared = ETA**2 * D  # eta^2 G^2; the error u of the first step has r of it, and e = u + noise
+    squared = ETA**2 * D  # gamma^2 M^2; the error u of the first step has r of it, and e = u + noise
     for version, width, steps in ((1, 9, 1), (2, 6, 1), (1, 4, 1), (1, 9, 6), (2, 6, 6)):
         given = {"steps": steps, "replicas": context.samples(32_000, 8000)}
         rule = context.subject(version, width)

@@ -9,6 +9,7 @@ experiment has three values and is not a compressor of the package: it is a Pyth
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def average(context, c, gradient, start, step, steps, kept) -> np.ndarray:
 
 @claim(
     "ef.convex",
-    of=bounds.ef_sgd_convex,
+    of=partial(bounds.ef_sgd_convex, memory="sharp"),
     subject=lambda delta: (Scaling(delta), 1.0),
     mutants={
         "a compressor that contracts half as much": lambda delta: (Scaling(delta / 2.0), 1.0),

@@ -86,7 +86,7 @@ def _(x):
     "pl.sgd.step",
     region=Region(L=(0, "inf"), alpha=(0, "inf"), C=(0, "inf"), gap=(0, "inf"), g=(0, "C")),
     states="the expectation of the smoothness inequality at x - alpha g; C = M^2, g = ||grad f||^2",
-    variants={"L C^2 alpha^2": Change("pl_sgd_step", "0.5 *", "1.0 *")},
+    variants={"L M^2 alpha^2": Change("pl_sgd_step", "0.5 *", "1.0 *")},
 )
 def _(x):
     bound = x.bounds.pl_sgd_step(x.gap, lipschitz=x.L, step=x.alpha, gradient_squared=x.g, second_moment=x.C)

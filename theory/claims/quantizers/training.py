@@ -55,17 +55,17 @@ def train(context, compressor, problem, step: float, steps: int, workers: int = 
     return context.run(method, problem, x0=np.full(D, 1.0 / math.sqrt(D)), wire_dtype=np.float32, **options)
 
 
-def largest_gap(steps: int, *, lipschitz, inverse_gamma, noise, distance) -> Fraction:
+def largest_gap(steps: int, *, lipschitz, inverse_h, noise, distance) -> Fraction:
     """The largest mean gap that the one-step inequality allows while ||x - x*||^2 stays above 0.
 
     The inequality, with 1/gamma = L + 1/h: ||x+ - x*||^2 <= ||x - x*||^2 - 2 gamma gap + gamma h v in expectation.
     """
-    eta, gamma = 1 / Fraction(lipschitz + inverse_gamma), 1 / Fraction(inverse_gamma)
+    gamma, h = 1 / Fraction(lipschitz + inverse_h), 1 / Fraction(inverse_h)
 
     def left(gap):
         squared = Fraction(distance)
         for _ in range(steps):
-            squared += eta * gamma * noise - 2 * eta * gap
+            squared += gamma * h * noise - 2 * gamma * gap
         return squared
 
     return left(0) / (left(0) - left(1))
@@ -85,7 +85,7 @@ def convergence(context, omega: float, form: str = "sharp", promised: str = "sha
         v = Fraction(inverse**2 * distance * (1 if form == "sharp" else 2), T)
         second = W * float(v) / (0.5 + w)  # v = (sigma^2 + omega M^2)/W with sigma^2 = M^2/2
         known: dict[str, Any] = dict(lipschitz=L, variance=second / 2, second_moment=second, distance=distance)
-        lemmas = largest_gap(T, lipschitz=L, inverse_gamma=inverse, noise=v, distance=distance)
+        lemmas = largest_gap(T, lipschitz=L, inverse_h=inverse, noise=v, distance=distance)
         theorem = bounds.quantized_sgd_convex(T, omega=w, workers=W, **known, form=promised)
         label = f"1/h={inverse}, L={L}, T={T}, N={W}, omega={w:g}"
         yield identity(f"largest mean gap that the lemmas allow, {label}", float(lemmas), theorem)

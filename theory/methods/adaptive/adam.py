@@ -177,7 +177,7 @@ class Adam(NamedTuple):
         _check_rule(self)
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to x - gamma (m / (sqrt(v) + eps) + decay x)."""
+        """Move x to x - eta (m / (sqrt(v) + eps) + decay x)."""
         u = direction(run, received, self)
         run.add(run.x, u, scale=-self.rate * run.eta_received)  # x = x - eta u
 
@@ -248,7 +248,7 @@ class LAMB(NamedTuple):
         require(known, "layers", self.layers, "a tuple of slices, or None for those of the problem")
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to x - gamma phi(||x||) u / ||u|| in each layer."""
+        """Move x to x - eta phi(||x||) u / ||u|| in each layer."""
         u = direction(run, received, self)
         run.rescale_layers(u, run.x, layers=self.layers, low=self.low, high=self.high)  # u = phi(||x||) u / ||u||
         run.add(run.x, u, scale=-self.rate * run.eta_received)  # x = x - eta u

@@ -120,7 +120,7 @@ class StreamingDiLoCo(NamedTuple):
         y, p, steps = run.own(run.copies("y", start=run.start)), run.rows("p"), run.local_steps()  # y = x_0 at first
         size = -(-run.d // self.fragments)
         full = (self.fragments - 1) * size < run.d
-        require(full, "fragments", self.fragments, f"a number of which none, of {size} coordinates, is empty")
+        require(full, "fragments", self.fragments, f"a number with which no fragment of {size} coordinates is empty")
         begin = run.round % self.fragments * size
         fragment = Fragment(run, slice(begin, begin + size))
         self.walk(run, y, islice(steps, self.local_steps - self.delay))

@@ -228,7 +228,7 @@ class LinearSketchFeedback(NamedTuple):
         return p
 
     def store(self, run: Run, p: Vector, message: Message) -> None:
-        """Store S = S + sketch(p - Q(p) - (1 - beta) U S), which is S + sketch(gamma g - Q(p))."""
+        """Store S = S + sketch(p - Q(p) - (1 - beta) U S), which is S + sketch(eta g - Q(p))."""
         run.add(p, message, scale=-1.0)
         self._estimate(run, p, self.beta - 1.0)
         run.call(Sketch(self._sketches(run), p))

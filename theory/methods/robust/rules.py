@@ -45,7 +45,7 @@ class Median(NamedTuple):
         kernels.trimmed_mean(sent, n, (n - 1) // 2, out)
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to x - gamma times the median."""
+        """Move x to x - eta times the median."""
         move_robustly(self, run, decoded(run, received))
 
 
@@ -88,7 +88,7 @@ class TrimmedMean(NamedTuple):
         kernels.trimmed_mean(sent, n, rule.f, out)
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to x - gamma times the trimmed mean."""
+        """Move x to x - eta times the trimmed mean."""
         move_robustly(self, run, decoded(run, received))
 
 
@@ -160,7 +160,7 @@ class GeometricMedian(NamedTuple):
         kernels.least_distances(sent, n, rule.iterations, rule.tolerance, out)
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to x - gamma times the geometric median."""
+        """Move x to x - eta times the geometric median."""
         move_robustly(self, run, decoded(run, received))
 
 
@@ -203,7 +203,7 @@ class Krum(NamedTuple):
         kernels.best_scores(sent, n, rule.f, 1, out)
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to x - gamma times the chosen message."""
+        """Move x to x - eta times the chosen message."""
         move_robustly(self, run, decoded(run, received))
 
 
@@ -253,7 +253,7 @@ class MultiKrum(NamedTuple):
         kernels.best_scores(sent, n, rule.f, rule.m, out)
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to x - gamma times the mean of the chosen messages."""
+        """Move x to x - eta times the mean of the chosen messages."""
         move_robustly(self, run, decoded(run, received))
 
 
@@ -423,5 +423,5 @@ class CenteredClipping(NamedTuple):
         kernels.clip_to_centre(sent, n, rule.radius, rule.iterations, out)
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to x - gamma times the centre."""
+        """Move x to x - eta times the centre."""
         move_robustly(self, run, decoded(run, received))

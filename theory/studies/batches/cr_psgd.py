@@ -245,7 +245,7 @@ def report(curves, sizes: dict, options: Options) -> Study:
         f" over {options.condition:g}; the synthetic rows are Gaussian, their labels those of a linear model, one in"
         " ten with the opposite sign. CR-PSGD has the step 1/L and the growth rho that is best by the theorem with"
         " mu = l2, so that T lasts for about (2 L/mu) log(1 + mu T/(2 L)) rounds; parallel SGD with B = 1 and local"
-        " SGD have the steps 2/(mu (2 L/mu + t)), with which the theorem on local SGD does not hold; Stich's local SGD"
+        " SGD have the steps 2/(mu (2 L/mu + t)), which the theorem on local SGD does not cover; Stich's local SGD"
         " has the theorem's 4/(mu (a + t)), a = max(16 L/mu, H), and the average with weights (a + t)^2. Fixed batches"
         " have as many rounds as CR-PSGD. f is taken at the last iterate (Stich: at the average), means over"
         f" {options.seeds} seed{'s' if options.seeds > 1 else ''}, ± the 95 % interval; a verdict on f - f*, or on"
