@@ -1,6 +1,6 @@
 // Runs a Python file in Pyodide under Node, with the package and without Numba; docs/browser.md says how.
 //   node run.mjs PYODIDE PACKAGES FILE
-// PYODIDE: the folder of pyodide.mjs, with wheels of its distribution; PACKAGES: a folder with the package lazy_loader.
+// FILE lies inside the checkout. PYODIDE: the folder of pyodide.mjs, with wheels of its distribution; PACKAGES: a folder with the package lazy_loader.
 import { relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 

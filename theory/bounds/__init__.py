@@ -20,7 +20,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Read all formulas at the first use of one: a rank that needs none starts a third of a second earlier."""
+    """Read all formulas at the first use of one: a rank that needs none starts about half a second earlier."""
     import difflib
     from importlib import import_module
 
