@@ -1475,6 +1475,7 @@ LINES = {  # what is said; none of these may load data or solve anything
     "--methods topk(k=True)": "TopK: k: got True, allowed: an integer",
     "--methods topk(k=0)": "TopK: k: got 0, allowed: an integer, at least 1",
     "--methods topk(q=3)": "TopK: got the argument 'q', allowed: k",
+    "--methods ef21": "EF21: got no 'compressor', allowed: a value of each argument that has no default",
     "--methods topk(1,2)": r"TopK: .*takes 2 positional arguments but 3 were given",
     "--methods topk(k=10": "this cannot be read; write it like topk",
     "--methods topk(k=__import__('os'))": r"TopK: k: got __import__\('os'\), allowed: a number",

@@ -220,8 +220,8 @@ def _paragraphs(said: dict[str, dict[str, str]], forms: set[str]) -> list[str]:
     for part, fields in said.items():
         more = {field: f"{field}: {fields[field]}" for field in COLUMNS.values() if fields.get(field)}
         rows.append([names[part], *(f"{fields.get(a, '')} {more.get(b, '')}".strip() for a, b in COLUMNS.items())])
-    kept = [column for column in zip(*rows, strict=True) if any(column[1:])]
-    cells = [(cell, "  " if i else "* ") for row in zip(*kept, strict=True) for i, cell in enumerate(row)]
+    filled = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    cells = [(cell, "  " if i else "* ") for row in zip(*filled, strict=True) for i, cell in enumerate(row)]
     lines = [f"   {mark}- {_wrapped(cell, ' ' * 7)}".rstrip() for cell, mark in cells]
     table = "\n".join([".. list-table::", "   :header-rows: 1", "", *lines])
     proofs = [_wrapped(f"Proof ({names[part]}): {said[part]['Proof']}") for part in said if "Proof" in said[part]]

@@ -472,7 +472,9 @@ def _make(node: ast.expr, whole: str, known: dict[str, type], inner: dict[str, t
 
 
 def _without(cls: type, error: Exception) -> str:
-    return str(error).removeprefix(f"{cls.__name__}: ")
+    said = str(error).removeprefix(f"{cls.__name__}: ")
+    lacking = re.search(r"missing \d+ required positional arguments?: (.*)", said)
+    return f"got no {lacking[1]}, allowed: a value of each argument that has no default" if lacking else said
 
 
 def _value(node: ast.expr, told: str, kind: str | None, whole: str, inner: dict[str, type], d: int, k: int) -> Any:
