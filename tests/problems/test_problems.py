@@ -373,6 +373,22 @@ def test_largest_eigenvalue_by_iteration(form):
 # --- the minimum ------------------------------------------------------------------------------------------------------
 
 
+def test_the_largest_eigenvalue_is_computed_once_unless_the_data_can_change(monkeypatch):
+    import scipy.sparse.linalg as linalg
+
+    computed, eigsh = [], linalg.eigsh
+    monkeypatch.setattr(linalg, "eigsh", lambda *given, **more: computed.append(1) or eigsh(*given, **more))
+    A = np.random.default_rng(5).standard_normal((constants.SMALL + 1, constants.SMALL + 2))
+    A.setflags(write=False)
+    closed = th.logistic((A, np.resize([-1.0, 1.0], len(A))), l2=0.1)
+    first = th.lipschitz(closed)
+    assert th.lipschitz(closed._replace(l2=0.2)) == pytest.approx(first + 0.1, rel=1e-12) and len(computed) == 1
+    open_to_changes = closed._replace(A=np.array(closed.A))
+    assert th.lipschitz(open_to_changes) == first
+    open_to_changes.A[:] *= 2.0
+    assert th.lipschitz(open_to_changes) == pytest.approx(0.1 + 4.0 * (first - 0.1), rel=1e-9)
+
+
 @pytest.mark.parametrize("make", [th.logistic, th.softmax, th.ridge])
 def test_an_l2_that_is_lost_in_rounding_is_said_and_breaks_nothing(make):
     """Separable rows: the Hessian is singular beside l2, and there is no factor of it."""

@@ -99,8 +99,8 @@ class Patience(NamedTuple):
 
 # 8 ranks on 2 cores exchange 3 to 5 times faster than with blocking calls; with fewer polls half as fast
 IN_ROUNDS = Patience(1000, 5e-5)
-# rank 0 evaluates f while 7 ranks wait: with 1,000 polls of each the evaluation takes 1.5 times as long
-AT_RECORDS = Patience(300, 5e-5)
+# rank 0 evaluates f while 7 ranks wait: with 1,000 polls of each, or naps of 50 us, it takes 1.5 times as long
+AT_RECORDS = Patience(100, 5e-4)
 
 LONG = Patience(300, 0.001)  # for seconds
 

@@ -104,7 +104,11 @@ def largest_norm2(A: Any) -> float:
 
 
 def largest_eigenvalue(A: Any, comm: Any = None) -> float:
-    """Largest eigenvalue of A'A; with ``comm`` each rank takes its rows."""
+    """Largest eigenvalue of A'A, computed once for read-only data; with ``comm`` each rank takes its rows."""
+    return _largest_eigenvalue(A, comm) if comm else once(lambda: _largest_eigenvalue(A), "eigenvalue", (A,))
+
+
+def _largest_eigenvalue(A: Any, comm: Any = None) -> float:
     n, d = shape(A)
     if min(n, d) <= SMALL:
         return max(0.0, float(_small_spectrum(A)[-1]))
