@@ -265,9 +265,8 @@ class Domain(NamedTuple):
                 values[argument.name] = self._array(argument, value)
         each = [(argument, one) for argument in self.arguments for one in argument.conditions]
         absent = {one.name for one in self.arguments if one.optional and values[one.name] is None}
-        for argument, one in sorted(
-            each, key=lambda pair: len(pair[1].names)
-        ):  # those of one argument alone come first
+        # those of one argument alone come first
+        for argument, one in sorted(each, key=lambda pair: len(pair[1].names)):
             given = not one.names & absent
             if given and not one.holds(values):
                 allowed = one.said(argument.integer, values, argument.array)

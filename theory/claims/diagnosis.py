@@ -68,9 +68,8 @@ def _distances(a: np.ndarray, b: np.ndarray, scale: float | np.ndarray) -> np.nd
     noise = np.zeros(a.shape[1])
     for one in (a, b):
         spread = one.var(axis=0)
-        noise += np.where(
-            spread > 0, spread / len(one) + (reach / len(one)) ** 2, 0.0
-        )  # a rare message may be far away
+        # a rare message may be far away
+        noise += np.where(spread > 0, spread / len(one) + (reach / len(one)) ** 2, 0.0)
     noise = np.sqrt(noise)
     distance = np.abs(a.mean(axis=0) - b.mean(axis=0))
     distance = np.where(distance <= CLOSE * scale, 0.0, distance)

@@ -95,9 +95,8 @@ class Neighbourhood(Sealed):
         super().__init__(transport.comm, run, phase, transport.yields, run.workers_here, run.workers)
         self.transport = transport
         ranks, rank, here = transport.ranks, transport.rank, run.workers_here
-        hosted = np.asarray(
-            W.hears.reshape(ranks, here, run.workers).any(axis=1)
-        )  # what each rank hears, a row for each
+        # what each rank hears, a row for each
+        hosted = np.asarray(W.hears.reshape(ranks, here, run.workers).any(axis=1))
         mine = slice(rank * here, (rank + 1) * here)
         self.sources = [q for q in range(ranks) if q != rank and hosted[rank, q * here : (q + 1) * here].any()]
         self.destinations = [q for q in range(ranks) if q != rank and hosted[q, mine].any()]

@@ -186,9 +186,8 @@ def run_file(path: str | Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        code = compile(
-            path.read_bytes(), str(path), "exec", dont_inherit=True
-        )  # as it is now, whatever bytecode is stored
+        # as it is now, whatever bytecode is stored
+        code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
         exec(code, vars(module))
     except BaseException as error:  # a file that failed may be fixed and run again
         del sys.modules[name]

@@ -125,13 +125,8 @@ def _mend_symbols(tree: Any, below: set[str]) -> None:
             letters = "".join(child.text for child in element)  # \mathrm{rand} gives four identifiers
             bold = element[0].get("mathvariant") == "bold"
             _become(element, "mi", letters, **({"mathvariant": "bold"} if bold else {}))
-        elif element.tag == "mo" and text in (
-            r"\|",
-            r"\{",
-            r"\}",
-            r"\lVert",
-            r"\rVert",
-        ):  # after \Big they come raw
+        elif element.tag == "mo" and text in (r"\|", r"\{", r"\}", r"\lVert", r"\rVert"):
+            # after \Big they come raw
             element.text = "‖" if text[1] not in "{}" else text[1]
         elif element.tag == "mi" and text in ("⟨", "⟩"):
             _become(element, "mo", text, stretchy="false")

@@ -134,9 +134,8 @@ class Symbol:
         difference = self - other
         if not isinstance(difference, Symbol) or difference.vanishes():
             return isinstance(difference, Symbol)
-        self.of.decided(
-            difference if difference.at > 0 else -difference, strict=True
-        )  # not equal: nowhere, to be shown
+        # not equal: nowhere, to be shown
+        self.of.decided(difference if difference.at > 0 else -difference, strict=True)
         return False
 
     __hash__ = None  # type: ignore[assignment]

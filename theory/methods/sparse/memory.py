@@ -78,9 +78,8 @@ class LocalStep(NamedTuple):
     def _row(pointer, t, r, w):
         b = at(pointer)
         rate, z, touched, count = rate_at(b.rate, t), b.Y.z[r, w], b.Y.touched[r, w], b.Y.count[r, w]
-        if (
-            count + b.G.count[r, w] > touched.size
-        ):  # more steps than the method stated: nothing is written beyond the end
+        # more steps than the method stated: nothing is written beyond the end
+        if count + b.G.count[r, w] > touched.size:
             b.Y.scale[r, w] = np.nan
             return
         b.Y.scale[r, w] *= 1.0 + rate * b.l2
@@ -118,10 +117,8 @@ class AddDifference(NamedTuple):
 
 SLACK = 1e-9  # safety factor of the upper bounds, far above the rounding error of 10**6 additions
 
-ROUNDED_64, ROUNDED_32 = (
-    2.0**-44,
-    2.0**-15,
-)  # and far above the rounding error of a step's updates of x, relative to h x and m
+# and far above the rounding error of a step's updates of x, relative to h x and m
+ROUNDED_64, ROUNDED_32 = 2.0**-44, 2.0**-15
 
 
 # --- a part that moves with x -----------------------------------------------------------------------------------------
