@@ -35,6 +35,7 @@ from . import (
     replicas,
     report,
     scale,
+    waits,
     whole,
 )
 
@@ -51,6 +52,7 @@ BENCHMARKS = {
     "overlap": ranks.overlap,
     "gossip": gossip.gossip,
     "flagship": ranks.flagship,
+    "waits": waits.waits,
 }
 COMPILE, GROWTH, WHOLE, FULL = "compile", "growth", "whole", full_size.COMMAND
 STUDIES = {"full-size-ranks": (full_size_ranks, 8), "scale": (scale, 2)}  # each on so many ranks

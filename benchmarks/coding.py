@@ -63,9 +63,9 @@ def coding(given, d=10**7):
     top, qsgd, generator = Bench(th.TopK(k), v), Bench(th.QSGD(7), v), np.random.default_rng(0)
     largest, elias, torch = th.QSGD(7, norm=np.inf), th.QSGD(7, norm=np.inf, code=th.Elias()), torch_top(v, k)
     contestants = [
-        (f"10⁷ float32: QSGD, 4 bits: {through}", qsgd.through, _most(2.3)),
-        ("the same in buckets of 512", Bench(th.Bucketed(th.QSGD(7), 512), v).through, _most(3.3)),
-        (f"NUQSGD, 4 bits: {through}", Bench(th.NUQSGD(6), v).through, _most(2.6)),
+        (f"10⁷ float32: QSGD, 4 bits: {through}", qsgd.through, _most(2.2)),
+        ("the same in buckets of 512", Bench(th.Bucketed(th.QSGD(7), 512), v).through, _most(3.0)),
+        (f"NUQSGD, 4 bits: {through}", Bench(th.NUQSGD(6), v).through, _most(2.5)),
         (f"TernGrad: {through}", Bench(th.TernGrad(), v).through, _most(2.3)),
         (f"natural compression: {through}", Bench(th.Natural(), v).through, _most(2.3)),
         (f"scaled sign: {through}", Bench(th.ScaledSign(), v).through, _most(2.0)),
@@ -74,10 +74,10 @@ def coding(given, d=10**7):
         ("the same to the restored vector", top.through, None),
         (f"optimal sparsifier, 1 %: {through}", Bench(th.OptimalSparsifier(d / 100), v).through, None),
         (f"count sketch, one row of 10⁵: {through}", Bench(th.CountSketch(10**5), v).through, _most(12.0)),
-        (f"QSGD, 4 bits: {around}", qsgd.packed, _most(4.5)),
+        (f"QSGD, 4 bits: {around}", qsgd.packed, _most(4.4)),
         (f"scaled sign: {around}", Bench(th.ScaledSign(), v).packed, None),
         ("QSGD by the largest entry, in Elias codes, there and back", Bench(elias, v).packed, _most(40.0)),
-        ("the same in the entropy coder", Bench(th.EntropyCoded(largest), v).packed, _most(40.0)),
+        ("the same in the entropy coder", Bench(th.EntropyCoded(largest), v).packed, _most(30.0)),
         ("for comparison: NumPy's argpartition, top 1 %", lambda: np.argpartition(np.abs(v), d - k)[d - k :], None),
         (f"for comparison: QSGD in plain NumPy, {through}", lambda: numpy_qsgd(v, 7, generator), None),
         ("for comparison: torch.topk of 1 %", torch, None),

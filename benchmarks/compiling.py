@@ -6,21 +6,17 @@ audit are by the clock, since it is how many cores share the work that counts th
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 
-from . import ENVIRONMENT
 from .pairing import Row
+from .waits import ROOT, child, command
 
-ROOT = Path(__file__).resolve().parent.parent
 FEW = ("TopK", "QSGD", "CountSketch")  # with --quick
 
 COMMON = """
@@ -93,50 +89,17 @@ def cell():
 print(json.dumps(clocked(cell)))
 """
 )
-PICTURE = """
-import json, sys, time, jupytext, nbclient
-begin, notebook = time.perf_counter(), jupytext.read(sys.argv[1])
-client = nbclient.NotebookClient(notebook, timeout=1200, kernel_name="python3")
-with client.setup_kernel():
-    for number, cell in enumerate(notebook.cells):
-        client.execute_cell(cell, number)
-        if any("image/png" in output.get("data", {}) for output in cell.get("outputs", ())):
-            break
-print(json.dumps(time.perf_counter() - begin))
-"""
 
 
-def child(program: str, cache: Path, *arguments: str):
-    """What a program in a process of its own prints, as JSON."""
-    command = [sys.executable, "-c", program, *arguments]
-    variables = ENVIRONMENT | {"THEORY_CACHE": str(cache), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"ended with {done.returncode}:\n{done.stderr[-3000:]}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+def cached(program: str, cache: Path, *arguments: str):
+    """What a program in a process of its own prints, as JSON, with a cache of its own."""
+    return child(program, *arguments, THEORY_CACHE=str(cache))
 
 
 def in_empty(program: str, *arguments: str):
     """The same with an empty cache."""
     with tempfile.TemporaryDirectory() as folder:
-        return child(program, Path(folder), *arguments)
-
-
-def command(*arguments: str) -> tuple[float, float]:
-    """Seconds by the clock and of the processor that a module takes with an empty cache."""
-    with tempfile.TemporaryDirectory() as folder:
-        variables = ENVIRONMENT | {"THEORY_CACHE": folder, "PYTHONPATH": str(ROOT)}
-        begin, before = time.perf_counter(), os.times()
-        subprocess.run(
-            [sys.executable, "-m", *arguments],
-            cwd=ROOT,
-            env=variables,
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        after = os.times()
-        spent = after.children_user + after.children_system - before.children_user - before.children_system
-        return time.perf_counter() - begin, spent
+        return cached(program, Path(folder), *arguments)
 
 
 def classes(quick: bool) -> list[str]:
@@ -155,17 +118,17 @@ def one_more(quick: bool):
     alone, both = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         filled, copy = Path(folder) / "filled", Path(folder) / "copy"
-        child(FILL, filled)
+        cached(FILL, filled)
         for name in classes(quick):
             if name == "TopK":
                 continue  # is what was run before
             shutil.copytree(filled, copy)
-            run, message = child(ONE, copy, name)
+            run, message = cached(ONE, copy, name)
             shutil.rmtree(copy)
             alone[name], both[name] = run, run + message
             print(f"    {name}: {run:.1f} s, encode and decode {message:.1f} s", file=sys.stderr, flush=True)
         shutil.copytree(filled, copy)
-        own = child(OWN, copy)
+        own = cached(OWN, copy)
     yield _row("one more compressor, in the simulator", [*alone.values()], 3.0)
     yield _row("the same with encode and decode", [*both.values()], 5.0)
     for name, what in (("QSGD", "QSGD"), ("CountSketch", "the count sketch")):
@@ -196,14 +159,10 @@ def compiling(quick: bool, with_lectures: bool):
     if not quick:
         yield _row("all registered compressors: simulator, encode and decode", in_empty(ALL))
         for flags in ([], ["--quick"]):
-            wall, spent = command("theory.experiment", "audit", *flags)
+            with tempfile.TemporaryDirectory() as folder:
+                wall, spent = command("theory.experiment", "audit", *flags, THEORY_CACHE=folder)
             what = f"the audit of all compressors{', --quick' if flags else ''}, {os.cpu_count()} cores, by the clock"
             yield _row(what, wall, None if flags else 150.0, "" if flags else "more than 400 s")
             yield _row("the same, of the processor", spent)
-        wall, spent = command("pytest", "-q", "-n", "auto", "tests/test_slopes.py")
-        yield _row(f"the tests of slopes, {os.cpu_count()} cores, by the clock", wall, 60.0)
-        yield _row("the same, of the processor", spent)
-        lecture = str(*(ROOT / "notebooks").glob("04-*.md"))
-        yield _row("lecture 4: its first picture, by the clock", in_empty(PICTURE, lecture), 20.0)
     if with_lectures:
         yield from lectures()

@@ -97,7 +97,7 @@ def memory_sgd(d: int, workers: int, count: int = 20, **how):
 def message(bits: int, d: int):
     """A vector to bits and back."""
     v, c, stream = np.random.default_rng(0).standard_normal(d, dtype=np.float32), th.qsgd_bits(bits), th.key(0)
-    return lambda: th.decode(th.encode(c, v, stream))
+    return lambda: th.decode(th.encode(c, v, stream), d=v.size)
 
 
 def powers(first: int, last: int, by: int = 1) -> tuple[int, ...]:

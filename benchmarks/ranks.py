@@ -140,7 +140,7 @@ def flagship(given):
             walls.append(time.perf_counter() - begin)
             peaks.append(_peaks(text))
     what = "Flagship, 8 ranks" + (", 20 steps" if quick else "")
-    states = (("nothing compiled or cached", 40.0, 400.0), ("all compiled and cached", 10.0, 250.0))
+    states = (("nothing compiled or cached", 38.0, 400.0), ("all compiled and cached", 10.0, 250.0))
     for wall, peak, (state, seconds, megabytes) in zip(walls, peaks, states, strict=True):
         most, middle = np.array([max(peak)]), f"{np.median(peak):.0f} MB in the middle"
         yield Row(f"{what}, {state}: most memory of a rank", "", most, ("at most", megabytes), middle, " MB")

@@ -25,8 +25,8 @@ BUDGETS = {  # code lines: no docstrings, comments and blank lines; what is meas
     "theory/studies": 8_230,
     "theory/wire": 1_330,
     "theory/worst": 950,
-    "tests": 26_380,
-    "benchmarks": 2_340,
+    "tests": 26_390,
+    "benchmarks": 2_360,
 }
 
 
