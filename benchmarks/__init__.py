@@ -1,14 +1,13 @@
 """The speed table: ``python -m benchmarks``.
 
-Times differ from machine to machine and from minute to minute; ratios taken in turn in one run differ less.  So every
-row is a ratio, and nothing here is a test.
+Times differ from machine to machine and from minute to minute; ratios taken in turn in one run differ less.  So most
+rows are ratios, and nothing here is a test.
 """
 
 import os
 
-os.environ.pop(
-    "PYTHONDONTWRITEBYTECODE", None
-)  # a user's Python writes bytecode; else each process compiles all modules
+# a user's Python writes bytecode; else each process compiles all modules
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 ENVIRONMENT = dict(os.environ)  # as it was otherwise: what the flagship is started with
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 for _name in THREADS:  # before NumPy is imported

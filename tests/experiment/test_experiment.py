@@ -17,16 +17,15 @@ import pytest
 from conftest import ROOT, run_group, run_mpi
 
 from theory.experiment import Configuration, read_record
-from theory.experiment import ranks as launcher
 from theory.experiment.cli import main
 from theory.experiment.flagship import make_problem
 from theory.experiment.method_names import FLAGSHIP, UnknownName, find, parts, title
-from theory.experiment.ranks import LAUNCHERS, SIZES
 from theory.experiment.record_table import report
 from theory.experiment.records import Recorder
 from theory.methods.theorems import Theorem, judge, measure_constants, theorem_for
 from theory.plots.appearance import bits, factor, number, text_table
-from theory.reporting import progress
+from theory.reporting import launcher, progress
+from theory.reporting.launcher import LAUNCHERS, SIZES
 from theory.reporting.progress import WIDTH, Progress, on_terminal
 
 SMALL = ["--data", "breast_cancer", "--steps", "20", "--batch", "4", "--methods", "sgd,qsgd-4,top-3-memory,top-3"]
@@ -288,6 +287,20 @@ def test_ranks_answer_a_mistake_once(arguments):
     assert done.stderr.count("error:") == 1 and "Traceback" not in done.stderr
 
 
+@pytest.mark.mpi
+@pytest.mark.parametrize("code", [0, 7])
+def test_ranks_end_with_their_code(code):
+    """Where a rank does not say that it ends, the launcher kills the others, and the code is 9."""
+    text = f"from mpi4py import MPI; from theory.experiment.__main__ import leave; print('here'); leave({code})"
+    done = run_mpi(4, "-c", text, timeout=120)
+    assert done.returncode == code and done.stdout.count("here") == 4
+
+
+def test_the_command_sets_what_numpy_reads_before_it_is_loaded():
+    text = "import sys, theory.experiment.__main__; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", text], cwd=ROOT).returncode == 0
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -318,7 +331,7 @@ def test_a_shell_that_srun_gave_is_no_strange_launch():
     # srun --ntasks=4 --pty bash: Slurm's number is that of four tasks, of which the shell alone is left.
     environment = {name: text for name, text in os.environ.items() if name not in (*LAUNCHERS, *SIZES)}
     environment |= {"SLURM_STEP_NUM_TASKS": "4", "PYTHONPATH": str(ROOT)}
-    ask = [sys.executable, "-c", "from theory.experiment.ranks import processes; print(processes(), 'processes')"]
+    ask = [sys.executable, "-c", "from theory.reporting.launcher import processes; print(processes(), 'processes')"]
     tasks = subprocess.run(ask, env=environment, start_new_session=True, capture_output=True, text=True, timeout=120)
     assert tasks.stdout == "4 processes\n", tasks.stderr
     in_a_terminal = f"import pty, sys; sys.exit(pty.spawn({ask!r}))"

@@ -38,7 +38,8 @@ from theory.data.dataset import make_dataset
 rng = np.random.default_rng(0)
 X = sp.random(2000, 60, 0.1, format="csr", random_state=rng)
 replicas.REPLICAS = 100
-waits.COMMANDS = {"one compressor": (("theory.experiment", "audit", "--quick", "TopK"), 10.0)}  # each runs elsewhere
+# the commands themselves run in tests of their own
+waits.COMMANDS = {"one compressor": (("theory.experiment", "audit", "--quick", "TopK"), 10.0)}
 given = Given(make_dataset(X, np.where(rng.random(2000) < 0.5, 1.0, -1.0), "small"), None, 1)
 for name in sys.argv[1:]:
     rows = list(BENCHMARKS[name](given))

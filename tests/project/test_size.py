@@ -9,24 +9,24 @@ from pathlib import Path
 from conftest import ROOT
 
 BUDGETS = {  # code lines: no docstrings, comments and blank lines; what is measured, rounded up
-    "theory": 58_590,
+    "theory": 58_560,
     "theory/bounds": 3_830,
     "theory/claims": 14_780,
     "theory/cluster": 4_630,
     "theory/compressors": 4_690,
-    "theory/core": 2_360,
+    "theory/core": 2_340,
     "theory/data": 1_730,
-    "theory/experiment": 4_070,
+    "theory/experiment": 4_050,
     "theory/measure": 1_520,
     "theory/methods": 6_200,
     "theory/plots": 1_350,
     "theory/problems": 2_430,
-    "theory/reporting": 540,
+    "theory/reporting": 560,
     "theory/studies": 8_230,
     "theory/wire": 1_330,
     "theory/worst": 950,
-    "tests": 26_390,
-    "benchmarks": 2_360,
+    "tests": 26_400,
+    "benchmarks": 2_370,
 }
 
 

@@ -1,8 +1,8 @@
 """Operations: kernels bound to their arguments in memory, so that a compiled loop can call them by address.
 
 A NamedTuple of arguments is written to memory in the layout that Numba's machine code expects.  This layout is internal
-to Numba and may change with a version.  So at first use a kernel reads back arrays of every rank, order and type of
-number from such bytes (:func:`check_layout`); it only returns the stored numbers and follows no address.
+to Numba and may change with a version.  So at first use a kernel reads back arrays of every rank, and numbers, from
+such bytes (:func:`check_layout`); it only returns the stored numbers and follows no address.
 
 An *operation* is a NamedTuple of arguments with a kernel that does one thing for one row (one replica and one worker):
 ``Gradient``, ``Quantize``, ...  To *bind* it means to write the arguments into memory once, in Numba's layout, and to
@@ -136,36 +136,27 @@ def compiled_for(compiled: Any, behind: Any, *others: Any) -> tuple[int, Any]:
 
 
 class Numbers(NamedTuple):
-    """Arrays of every type of number, one of them read-only."""
+    """Numbers of several sizes, and arrays, one of them read-only."""
 
     small: bool
     truths: np.ndarray
-    bytes: np.ndarray
     half: np.float32
     singles: np.ndarray
-    integers: np.ndarray
-    unsigned: np.ndarray
-    keys: np.ndarray
-    shorter: np.ndarray
     closed: np.ndarray
     end: np.int32
 
 
 class Sample(NamedTuple):
-    """Arrays of every rank that kernels take (in C order, in Fortran order, and not contiguous), and numbers."""
+    """Arrays of every rank that kernels take, and numbers.
+
+    Numba stores arrays of one rank alike, whatever their order and their type of number.
+    """
 
     first: bool
-    c1: np.ndarray
-    a1: np.ndarray
-    c2: np.ndarray
-    f2: np.ndarray
-    a2: np.ndarray
-    c3: np.ndarray
-    f3: np.ndarray
-    a3: np.ndarray
-    c4: np.ndarray
-    f4: np.ndarray
-    a4: np.ndarray
+    one: np.ndarray
+    two: np.ndarray
+    three: np.ndarray
+    four: np.ndarray
     inner: Numbers
     key: np.uint64
     last: float
@@ -198,39 +189,26 @@ def _read_back(pointer, k, r, w):  # type: ignore[no-untyped-def]  # a kernel by
     """Number k of a `Sample`: first those of each array, `PLACES` for each, then the scalars."""
     b = at(pointer)
     m = b.inner
-    found = _number(b.c1, k) + _number(b.a1, k - 16) + _number(b.c2, k - 32) + _number(b.f2, k - 48)
-    found += _number(b.a2, k - 64) + _number(b.c3, k - 80) + _number(b.f3, k - 96) + _number(b.a3, k - 112)
-    found += _number(b.c4, k - 128) + _number(b.f4, k - 144) + _number(b.a4, k - 160)
-    found += _number(m.truths, k - 176) + _number(m.bytes, k - 192) + _number(m.singles, k - 208)
-    found += _number(m.integers, k - 224) + _number(m.unsigned, k - 240) + _number(m.keys, k - 256)
-    found += _number(m.shorter, k - 272) + _number(m.closed, k - 288)
-    if k == 304:
+    found = _number(b.one, k) + _number(b.two, k - 16) + _number(b.three, k - 32) + _number(b.four, k - 48)
+    found += _number(m.truths, k - 64) + _number(m.singles, k - 80) + _number(m.closed, k - 96)
+    if k == 112:
         found = np.int64(b.first) + 2 * np.int64(m.small) + 4 * np.int64(m.half) + 32 * np.int64(m.end)
-    if k == 305:
+    if k == 113:
         found = np.int64(b.key) + np.int64(b.last)
     return found
 
 
 def _sample() -> Sample:
-    def arrays(rank: int) -> Iterator[np.ndarray]:
-        whole = np.zeros(tuple(range(2, 2 + rank)))
-        yield whole
-        if rank > 1:
-            yield np.asfortranarray(whole)
-        yield np.zeros((*whole.shape, 2))[..., 0]
-
-    ranks = [array for rank in (1, 2, 3, 4) for array in arrays(rank)]
-    kinds: tuple[Any, ...] = (np.bool_, np.uint8, np.float32, np.int64, np.uint32, np.uint64, np.int32)
-    truths, few, *others = [np.zeros(2 + n, kind) for n, kind in enumerate(kinds)]
+    one, two, three, four = (np.zeros((*range(2, 2 + rank), 2))[..., 0] for rank in (1, 2, 3, 4))  # not contiguous
     closed = np.zeros(9)
     closed.flags.writeable = False
-    inner = Numbers._make((True, truths, few, np.float32(5.0), *others, closed, np.int32(-7)))
-    return Sample._make((True, *ranks, inner, np.uint64(2**40), -3.0))
+    inner = Numbers(True, np.zeros(2, np.bool_), np.float32(5.0), np.zeros(4, np.float32), closed, np.int32(-7))
+    return Sample(True, one, two, three, four, inner, np.uint64(2**40), -3.0)
 
 
 def _expected(sample: Sample) -> dict[int, int]:
     arrays = [a for a in (*sample, *sample.inner) if isinstance(a, np.ndarray)]
-    wanted = {304: 1 + 2 + 4 * 5 + 32 * -7, 305: 2**40 - 3}
+    wanted = {112: 1 + 2 + 4 * 5 + 32 * -7, 113: 2**40 - 3}
     for n, a in enumerate(arrays):
         numbers = a.size, a.itemsize, a.ctypes.data, *a.shape, *a.strides
         wanted |= {PLACES * n + k: numbers[k] if k < len(numbers) else 0 for k in range(PLACES)}
@@ -462,7 +440,10 @@ _once: dict[tuple, Any] = {}
 
 
 def once(make: Callable[[], Any], key: Any, where: tuple) -> Any:
-    """The result of ``make`` for the arrays in a tuple; computed once for each key if all arrays are read-only."""
+    """The result of ``make`` for the arrays in a tuple; computed once for each key if all arrays are read-only.
+
+    It is not noticed if somebody opens such an array, changes it and closes it again, or changes a mapped file.
+    """
     arrays = list(arrays_in(where))
     if any(cast(np.ndarray, shown()).flags.writeable for array in arrays for shown in pinned(array)):
         return make()

@@ -8,7 +8,7 @@ import sys
 import threading
 from typing import NoReturn
 
-from .ranks import first, processes
+from ..reporting.launcher import first, processes  # and nothing else before the settings that follow
 
 # nothing is garbage while modules and compiled code are loaded, where by default a fifth of the time goes into looking
 gc.set_threshold(20_000, 20, 10)
@@ -39,9 +39,10 @@ def leave(code: int) -> NoReturn:
             code = code or 1
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None:
-        mpi.Finalize()
+        if mpi.Is_initialized() and not mpi.Is_finalized():
+            mpi.Finalize()
         # MPICH tells its launcher in an exit handler of C that a rank is done; without it, the others are killed
-        ctypes.CDLL(None).exit(code)
+        ctypes.PyDLL(None).exit(code)
     os._exit(code)
 
 

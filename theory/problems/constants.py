@@ -104,7 +104,10 @@ def largest_norm2(A: Any) -> float:
 
 
 def largest_eigenvalue(A: Any, comm: Any = None) -> float:
-    """Largest eigenvalue of A'A, computed once for read-only data; with ``comm`` each rank takes its rows."""
+    """Largest eigenvalue of A'A.
+
+    Without ``comm`` it is computed once for read-only data; with ``comm`` each rank takes its rows.
+    """
     return _largest_eigenvalue(A, comm) if comm else once(lambda: _largest_eigenvalue(A), "eigenvalue", (A,))
 
 

@@ -117,7 +117,7 @@ class AddDifference(NamedTuple):
 
 SLACK = 1e-9  # safety factor of the upper bounds, far above the rounding error of 10**6 additions
 
-# and far above the rounding error of a step's updates of x, relative to h x and m
+# far above the rounding error of a step's updates of x, relative to h x and m
 ROUNDED_64, ROUNDED_32 = 2.0**-44, 2.0**-15
 
 
