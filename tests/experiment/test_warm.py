@@ -57,7 +57,7 @@ def test_names_are_taken_in_any_case_and_wrong_ones_answered(capsys):
     assert capsys.readouterr().out == "QSGD\n"
 
 
-@pytest.mark.parametrize("name", ["quadratic", "PermK"])  # the latter is made for a number of workers
+@pytest.mark.parametrize("name", ["quadratic", "PermK", "flagship"])  # PermK is made for a number of workers
 def test_a_job_says_how_long_it_took(name):
     assert 0.0 <= do(name) < 300.0
 

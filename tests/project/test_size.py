@@ -9,14 +9,14 @@ from pathlib import Path
 from conftest import ROOT
 
 BUDGETS = {  # code lines: no docstrings, comments and blank lines; what is measured, rounded up
-    "theory": 58_560,
+    "theory": 58_570,
     "theory/bounds": 3_830,
     "theory/claims": 14_780,
     "theory/cluster": 4_630,
     "theory/compressors": 4_690,
     "theory/core": 2_340,
     "theory/data": 1_730,
-    "theory/experiment": 4_050,
+    "theory/experiment": 4_070,
     "theory/measure": 1_520,
     "theory/methods": 6_200,
     "theory/plots": 1_350,

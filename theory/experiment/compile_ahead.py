@@ -20,8 +20,8 @@ from ..reporting.progress import Progress
 from .ranks import each
 
 COMMON = "common"
-FIRST = "EntropyCoded logistic-sparse Composed sparse-rows Residual Bucketed lock-free NUQSGD CountSketch QSGD".split()
-# the slowest jobs; the first one compiles what jobs on sparse rows share
+# the slowest jobs; the first ones compile what jobs on sparse rows share
+FIRST = ("flagship", "EntropyCoded", "logistic-sparse", "Composed", "sparse-rows", "Residual", "Bucketed", "lock-free")
 D = 64  # length of the test vectors: 8 x 8 for compressors of matrices
 STEPS, WORKERS = 3, 4  # workers: as many as the examples of `PermK` are for
 
@@ -160,12 +160,32 @@ def _lock_free() -> None:
             th.run_lock_free(method, problems[problem](), threads=2, steps=STEPS)
 
 
+def _flagship() -> None:
+    """What a rank of the flagship compiles, messages included; where there is no MPI, nothing."""
+    from ..problems.base import value
+    from . import flagship
+
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError):
+        return
+    configuration, comm = flagship.Configuration(), MPI.COMM_SELF
+    _, problem, constants, cells = flagship.prepare(configuration, comm)
+    flagship.compile_together(flagship.make_jobs(configuration, cells, constants), problem, comm, lambda _: None)
+    flagship.gradient_numbers(problem, np.zeros(problem.d), comm)
+    value(problem, np.zeros(problem.d))
+
+
 def jobs() -> dict[str, Callable[[], None]]:
     """The jobs by name: common kernels, compressors, rules, problems, and kinds of runs."""
     from ..compressors import registered
 
     found: dict[str, Callable[[], None]] = {cls.__name__: partial(_compressor, cls) for cls in registered()}
-    return found | {name: partial(_do_runs, name) for name in _listed_runs()} | {"lock-free": _lock_free}
+    return (
+        found
+        | {name: partial(_do_runs, name) for name in _listed_runs()}
+        | {"lock-free": _lock_free, "flagship": _flagship}
+    )
 
 
 def chosen(names: Sequence[str] = ()) -> list[str]:

@@ -247,7 +247,7 @@ def experiment(
             say(f"data {configuration.data}: loading, and solving for f*")
         from_root(comm, lambda: _require_writable(configuration.out))
         with Progress(f"data {configuration.data}: still loading, or solving for f*", here=root):
-            data, problem, constants, cells = _prepare(configuration, comm)
+            data, problem, constants, cells = prepare(configuration, comm)
         if root and data.scale_ratio >= UNSCALED:
             ratio = f"{data.scale_ratio:.1g}"
             say(f"columns differ by a factor of {ratio} in scale, which slows every method; --scaled divides them")
@@ -256,7 +256,8 @@ def experiment(
             jobs = [_until_bound(job, constants) for job in jobs]
         if configuration.step == "theory":
             jobs = [_by_theory(job, problem) for job in jobs]
-        compile_together(jobs, problem, comm, say)
+        if ranks > 1:
+            compile_together(jobs, problem, comm, say)
         if configuration.step == "best":
             jobs = _by_search(jobs, problem, comm)
         opened: list[Recorder] = []
@@ -290,7 +291,7 @@ def experiment(
         return from_root(comm, lambda: _finish(recorder, interruption, say, json_file))
 
 
-def _prepare(configuration: Configuration, comm: Any) -> Any:
+def prepare(configuration: Configuration, comm: Any) -> Any:
     """Data, problem, constants and cells.  Rank 0 fills the caches; while it solves, the others load."""
     from ..data import DataError, load_data
     from ..data.load import is_path_of_shards

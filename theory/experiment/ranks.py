@@ -357,8 +357,6 @@ def compile_together(jobs: Any, problem: Any, comm: Any, say: Callable[[str], ob
     Otherwise rank 0 would compile all of them while the other processors are idle.  A file in the cache folder records
     what was compiled from the package's files as they are now.
     """
-    if comm is None or comm.Get_size() == 1:
-        return
     from ..cluster import run
     from ..core.compile_cache import cache_root
     from ..core.fingerprints import PACKAGE
