@@ -10,7 +10,8 @@ from typing import NoReturn
 
 from ..reporting.launcher import first, processes  # and nothing else before the settings that follow
 
-# nothing is garbage while modules and compiled code are loaded, where by default a fifth of the time goes into looking
+# While modules and compiled code are loaded nothing is garbage, but by default Python spends a fifth of that time on
+# looking for it.
 gc.set_threshold(20_000, 20, 10)
 
 if (ranks := processes()) > 1:
